@@ -1,0 +1,1 @@
+"""The runtime: topics, codec, Kafka clients, the agent API, runner and stream processors."""

@@ -1,0 +1,32 @@
+"""The root of every error that Headrace raises on purpose."""
+
+
+class HeadraceError(Exception):
+    """Something a person can mend; the message says how.
+
+    Attributes:
+        retriable: the same call may succeed later.
+    """
+
+    retriable = False
+
+
+class SettingsError(HeadraceError):
+    """A setting is missing or makes no sense."""
+
+
+class RecordTooLargeError(HeadraceError):
+    """A value above `max_message_bytes`."""
+
+
+class BrokerUnavailableError(HeadraceError):
+    """No broker answered in time."""
+
+    retriable = True
+
+
+class FencedError(HeadraceError):
+    """Another process has taken this transactional.id: exit, and do not start again by itself."""
+
+
+EXIT_FENCED = 78  # EX_CONFIG of sysexits.h: supervisors are told not to restart on it

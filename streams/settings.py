@@ -1,0 +1,98 @@
+"""One settings object: defaults < `headrace.toml` < environment `HEADRACE_*` < flags."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from headrace.streams.errors import SettingsError
+
+FILE = "headrace.toml"
+
+
+class Settings(BaseSettings):
+    """What a process needs to join a pipeline, and the contracts of its topics."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="HEADRACE_", env_nested_delimiter="__", toml_file=FILE, extra="ignore", frozen=True
+    )
+
+    bootstrap: str = "127.0.0.1:9092"
+    """Kafka's bootstrap servers, `host:port[,host:port]`."""
+    registry: str | None = None
+    """URL of a Confluent-compatible schema registry; records are then written in Confluent framing."""
+    prefix: str = "headrace"
+    """First part of every topic and group name."""
+    gateway: str | None = None
+    """URL of the gateway; found through the workers topic where it is not given."""
+    kafka: dict[str, Any] = Field(default_factory=dict)
+    """Any librdkafka property, for every client (SASL, TLS, ...)."""
+
+    partitions: int = Field(default=12, ge=1)
+    """Of each co-partitioned topic; fixed for a version of the topics."""
+    replication_factor: int = Field(default=1, ge=1)
+    max_message_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
+    """Limit of a value: of topic, producer and consumer."""
+    feedback_window: timedelta = timedelta(days=7)
+    """How long after a rollout's end a reward may come."""
+    max_open: timedelta = timedelta(hours=24)
+    """How long a rollout may be open."""
+    replay_window: timedelta = timedelta(days=30)
+    """How long triplets are kept for replay."""
+
+    group_protocol: str = Field(default="consumer", pattern="^(consumer|classic)$")
+    """`consumer` is KIP-848, `classic` the protocol before."""
+    session_timeout: timedelta = timedelta(seconds=6)
+    """A consumer that is silent for so long has left its group."""
+    transaction_timeout: timedelta = timedelta(seconds=5)
+    """A killed transactional producer stalls readers for so long."""
+    heartbeat: timedelta = timedelta(seconds=10)
+    """Between two signs of life of a worker or an attempt: a third of the lease."""
+    settle: timedelta = timedelta(seconds=5)
+    """How long an attempt without a `complete` end is waited for."""
+
+    @property
+    def retention(self) -> timedelta:
+        """R: how long records of rollouts are kept."""
+        return self.feedback_window + self.max_open + timedelta(days=1)
+
+    def topic(self, name: str) -> str:
+        """The full name of a topic of the catalogue."""
+        return f"{self.prefix}.{name}.v1"
+
+    def group(self, name: str) -> str:
+        """The full name of a consumer group."""
+        return f"{self.prefix}.{name}"
+
+    @model_validator(mode="after")
+    def _prefix_is_a_topic_name(self) -> "Settings":
+        if not self.prefix or not all(c.isascii() and (c.isalnum() or c in "._-") for c in self.prefix):
+            raise ValueError(f"prefix {self.prefix!r}: use letters, digits, '.', '_' and '-' as Kafka's topic names do")
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, then environment, then the file."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, Path(FILE))
+
+
+def load_settings(**flags: Any) -> Settings:
+    """The settings of this process; a flag that is `None` was not given.
+
+    Raises:
+        SettingsError: names each setting that makes no sense, and where it may be set.
+    """
+    try:
+        return Settings(**{name: value for name, value in flags.items() if value is not None})
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()]
+        raise SettingsError(f"settings ({FILE}, HEADRACE_*, flags): " + "; ".join(lines)) from error
