@@ -1,0 +1,81 @@
+"""The demo's tasks: what is asked, what is right, and what learning them takes. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+
+class Sample(TypedDict):
+    """The input of one task."""
+
+    prompt: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class DemoTask:
+    """A task that a model of 0.2 M parameters learns on a CPU.
+
+    Attributes:
+        problems: all problems; small enough that a window holds each of them.
+        answers: what a warm start may answer, at random: the format, never the solution.
+        goal: the mean reward of the last 200 samples that the demo must reach.
+        training: settings of the trainer that differ from its defaults.
+    """
+
+    name: str
+    problems: tuple[Sample, ...]
+    answers: tuple[str, ...]
+    goal: float
+    training: dict[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def chance(self) -> float:
+        """The mean reward of answers drawn uniformly."""
+        return 1 / len(self.answers)
+
+    def samples(self, seed: int) -> Iterator[Sample]:
+        """Task inputs without end: all problems in a random order, then again in another one."""
+        rng = random.Random(f"{self.name} samples {seed}")
+        while True:
+            yield from rng.sample(self.problems, len(self.problems))
+
+    def warm_start(self, seed: int) -> Iterator[tuple[str, str]]:
+        """Pairs (prompt, answer) without end, the answer drawn with no regard to the prompt."""
+        rng = random.Random(f"{self.name} warm start {seed}")
+        while True:
+            yield rng.choice(self.problems)["prompt"], rng.choice(self.answers)
+
+    def reward(self, sample: Sample, text: str) -> float:
+        """1.0 for exactly the right answer (spaces around it aside), else 0.0."""
+        return float(text.strip() == sample["answer"])
+
+
+def _pick(digit: int) -> Sample:
+    return {"prompt": f"Please pick the digit {digit}.", "answer": str(digit)}
+
+
+def _add(a: int, b: int) -> Sample:
+    return {"prompt": f"What is {a} plus {b}?", "answer": str(a + b)}
+
+
+PICK_DIGIT = DemoTask(
+    name="pick-digit",
+    problems=tuple(_pick(digit) for digit in range(10)),
+    answers=tuple(str(digit) for digit in range(10)),
+    goal=0.9,
+    training={"group_size": 16, "window_groups": 10, "learning_rate": 1e-3, "entropy": 0.02},
+)
+
+ADDITION = DemoTask(
+    name="addition",
+    problems=tuple(_add(a, b) for a in range(5) for b in range(5)),
+    answers=tuple(str(total) for total in range(9)),
+    goal=0.6,
+    training={"group_size": 16, "window_groups": 25, "learning_rate": 1e-3, "entropy": 0.02},
+)
+
+TASKS = {task.name: task for task in (PICK_DIGIT, ADDITION)}
