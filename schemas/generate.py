@@ -77,9 +77,9 @@ class Generator:
         if kind == "record":
             return f"msgspec.field(default_factory=lambda: {schema['name']}({self._arguments(default)}))"
         if isinstance(default, list):
-            return "msgspec.field(default_factory=list)"
+            return "[]"  # msgspec copies an empty literal for each record
         if isinstance(default, dict):
-            return "msgspec.field(default_factory=dict)"
+            return "{}"
         return repr(default)
 
     @staticmethod

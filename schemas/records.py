@@ -40,7 +40,7 @@ class Assembled(Record, kw_only=True):
     attempt_id: str | None = None
     trajectory: LogPosition | None = None
     revision: int = -1
-    reward_ids: list[str] = msgspec.field(default_factory=list)
+    reward_ids: list[str] = []
     source: Source
     segment: int = 1  # the last segment of an external rollout
     at: int  # microseconds since the epoch, UTC
@@ -123,7 +123,7 @@ class Weights(Part, kw_only=True, tag="headrace.Weights", tag_field="-type"):
     uri: str  # a Hugging Face directory, never overwritten
     format: str = "safetensors"  # safetensors or lora
     base_model: str | None = None
-    sha256: dict[str, str] = msgspec.field(default_factory=dict)  # by file name
+    sha256: dict[str, str] = {}  # by file name
     bytes: int = 0
 
 
@@ -153,7 +153,7 @@ class Reward(Record, kw_only=True):
     span_id: str | None = None
     source: str  # agent, grader or feedback
     at: int  # microseconds since the epoch, UTC
-    metadata: dict[str, str] = msgspec.field(default_factory=dict)
+    metadata: dict[str, str] = {}
 
 
 class TaskConfig(Part, kw_only=True):
@@ -162,7 +162,7 @@ class TaskConfig(Part, kw_only=True):
     timeout_seconds: float | None = None
     unresponsive_seconds: float | None = None
     max_attempts: int = 1
-    retry_condition: list[str] = msgspec.field(default_factory=list)  # attempt statuses that are retried
+    retry_condition: list[str] = []  # attempt statuses that are retried
 
 
 class AttemptState(Part, kw_only=True):
@@ -196,8 +196,8 @@ class RolloutState(Record, kw_only=True):
     mode: str | None = None
     resources_id: str | None = None
     config: TaskConfig = msgspec.field(default_factory=lambda: TaskConfig(max_attempts=1))
-    metadata: dict[str, str] = msgspec.field(default_factory=dict)
-    attempts: list[AttemptState] = msgspec.field(default_factory=list)
+    metadata: dict[str, str] = {}
+    attempts: list[AttemptState] = []
     task_offset: int | None = None  # of the Task that runs now, in this rollout's partition of tasks
     group_id: str | None = None
     group_size: int = 1
@@ -228,7 +228,7 @@ class RunManifest(Record, kw_only=True):
     seed: int = 0
     base_weights: Weights | None = None
     parent: ParentRun | None = None
-    versions: dict[str, str] = msgspec.field(default_factory=dict)  # of code and libraries
+    versions: dict[str, str] = {}  # of code and libraries
     device: str = "cpu"
     threads: int = 1
     dtype: str = "float32"
@@ -292,7 +292,7 @@ class ModelCall(Part, kw_only=True):
     weights_id: str | None = None
     response_id: str | None = None
     prompt_token_ids: bytes = b""
-    choices: list[Choice] = msgspec.field(default_factory=list)
+    choices: list[Choice] = []
     sampling: Sampling | None = None
     logprobs_mode: str | None = None  # raw or processed
     request: str | None = None  # a JSON value as text
@@ -341,7 +341,7 @@ class Task(Record, kw_only=True):
     run_id: str | None = None
     resources_id: str | None = None
     config: TaskConfig = msgspec.field(default_factory=lambda: TaskConfig(max_attempts=1))
-    metadata: dict[str, str] = msgspec.field(default_factory=dict)
+    metadata: dict[str, str] = {}
     attempt: int = 1
     enqueued_at: int  # microseconds since the epoch, UTC
 
@@ -358,7 +358,7 @@ class PartitionPosition(Part, kw_only=True):
 
     partition: int
     next: int  # first unfinished offset
-    finished: list[OffsetRun] = msgspec.field(default_factory=list)  # beyond next
+    finished: list[OffsetRun] = []  # beyond next
 
 
 class Dropped(Part, kw_only=True):
@@ -371,10 +371,10 @@ class Dropped(Part, kw_only=True):
 class Window(Part, kw_only=True):
     """Where the run stands in triplets, and what this step decided."""
 
-    position: list[PartitionPosition] = msgspec.field(default_factory=list)
-    samples: list[LogPosition] = msgspec.field(default_factory=list)  # trained, in their order
-    dropped: list[Dropped] = msgspec.field(default_factory=list)
-    group_ids: list[str] = msgspec.field(default_factory=list)
+    position: list[PartitionPosition] = []
+    samples: list[LogPosition] = []  # trained, in their order
+    dropped: list[Dropped] = []
+    group_ids: list[str] = []
 
 
 class TrainerState(Part, kw_only=True, gc=False):
@@ -395,8 +395,8 @@ class TrainingStep(Record, kw_only=True):
     window: Window
     decided: int = 0  # rollouts of this run decided so far, at revision 0
     state: TrainerState | None = None
-    metrics: dict[str, float] = msgspec.field(default_factory=dict)
-    staleness: dict[str, int] = msgspec.field(default_factory=dict)  # samples by staleness
+    metrics: dict[str, float] = {}
+    staleness: dict[str, int] = {}  # samples by staleness
     started_at: int  # microseconds since the epoch, UTC
     ended_at: int  # microseconds since the epoch, UTC
 
@@ -434,7 +434,7 @@ class Diagnostics(Part, kw_only=True):
 
     calls: int = 0
     kept: int = 0
-    dropped: dict[str, int] = msgspec.field(default_factory=dict)
+    dropped: dict[str, int] = {}
 
 
 class Trajectory(Record, kw_only=True):
@@ -452,9 +452,9 @@ class Trajectory(Record, kw_only=True):
     session_id: str | None = None
     input: str = "null"  # a JSON value as text
     status: str  # the attempt's end
-    triplets: list[Triplet] = msgspec.field(default_factory=list)
+    triplets: list[Triplet] = []
     final_reward: float | None = None
-    rewards: dict[str, float] = msgspec.field(default_factory=dict)
+    rewards: dict[str, float] = {}
     conversations: str | None = None  # a JSON value as text: the calls as OpenAI messages with tools
     resources_id: str | None = None
     policy: str | None = None
@@ -480,7 +480,7 @@ class WorkerState(Record, kw_only=True):
     loaded_version: int | None = None
     weights_id: str | None = None
     status: str  # idle, busy, unknown or gone
-    counters: dict[str, int] = msgspec.field(default_factory=dict)
+    counters: dict[str, int] = {}
     version: str = ""  # of Headrace
     started_at: int  # microseconds since the epoch, UTC
     last_heartbeat_at: int  # microseconds since the epoch, UTC

@@ -1,0 +1,84 @@
+"""The command's root: finds the group or command that was asked for, and turns errors into one line and an exit code."""
+
+import importlib
+import logging
+import os
+import sys
+from typing import Any
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from headrace.streams.errors import EXIT_FENCED, FencedError, HeadraceError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    # name: (module under headrace.cli, what it does)
+    "demo": ("demo", "Start everything on this machine and watch a model learn."),
+    "broker": ("broker", "Run a local Kafka, and a schema registry with --registry."),
+    "topics": ("topics", "Make, list and check the pipeline's topics."),
+    "schemas": ("schemas", "Show, register and check the Avro schemas."),
+    "tasks": ("tasks", "Produce tasks."),
+    "rollouts": ("rollouts", "See how rollouts stand."),
+    "runner": ("runner", "Run an agent on tasks."),
+    "processor": ("processor", "Run a stream processor."),
+    "gateway": ("gateway", "Run the OpenAI-compatible gateway that records every call."),
+    "engine": ("engine", "Serve a model."),
+    "sync": ("sync", "Load published weights into the engines."),
+    "trainer": ("trainer", "Train a policy from triplets."),
+    "model": ("model", "Make the small model of the demo."),
+    "traces": ("traces", "Assemble traces without a broker."),
+    "dlq": ("dlq", "Read dead letters."),
+}
+EXIT_FAILED = 1
+
+
+class LazyGroup(TyperGroup):
+    """Imports a command's module when the command is called; `--help` of the root imports none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in the catalogue's order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name."""
+        if cmd_name not in COMMANDS:
+            return None
+        if ctx.resilient_parsing or ctx.invoked_subcommand is None and not _called(cmd_name):
+            return click.Command(cmd_name, help=COMMANDS[cmd_name][1])
+        return load(cmd_name)
+
+
+def _called(name: str) -> bool:
+    return name in sys.argv[1:]
+
+
+def load(name: str) -> click.Command:
+    """The click command of `headrace NAME`; its module has a Typer `app`, or a function of the command's name."""
+    module: Any = importlib.import_module(f"headrace.cli.{COMMANDS[name][0]}")
+    command: click.Command = typer.main.get_command(module.app)
+    command.name = name
+    command.help = command.help or COMMANDS[name][1]
+    return command
+
+
+app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def root(verbose: bool = typer.Option(False, "--verbose", "-v", help="Log debugging messages too.")) -> None:
+    """Headrace trains AI agents from a Kafka log."""
+    level = "DEBUG" if verbose else os.environ.get("HEADRACE_LOG_LEVEL", "INFO")
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+def main() -> None:
+    """Runs the command; a `HeadraceError` is one line on stderr and exit code 1 (78 for a fenced process)."""
+    try:
+        app()
+    except FencedError as error:
+        print(f"headrace: {error}", file=sys.stderr)
+        raise SystemExit(EXIT_FENCED) from None
+    except HeadraceError as error:
+        print(f"headrace: {error}", file=sys.stderr)
+        raise SystemExit(EXIT_FAILED) from None

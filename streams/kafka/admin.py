@@ -1,0 +1,162 @@
+"""Topics and groups as the catalogue has them: create, list, and name every difference."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from headrace.streams.errors import BrokerUnavailableError, HeadraceError
+from headrace.streams.kafka.clients import make_admin
+from headrace.streams.settings import Settings
+from headrace.streams.topics import TOPICS, dead_letter_config, dead_letter_topic, partitions_of, topic_config
+
+TIMEOUT_SECONDS = 30.0
+GROUPS = ("runner", "lifecycle", "assembler", "view", "statistics")
+ASSIGNED_TOPICS = ("tasks", "attempts", "rollouts", "spans", "rewards", "assembled")
+
+
+class TopicError(HeadraceError):
+    """A topic could not be made or asked about."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A topic as it should be."""
+
+    name: str
+    partitions: int
+    config: dict[str, str]
+
+
+def wanted_topics(settings: Settings) -> list[Wanted]:
+    """Every topic of the pipeline with its dead letters."""
+    wanted: list[Wanted] = []
+    for topic in TOPICS.values():
+        name = settings.topic(topic.name)
+        count = partitions_of(topic, settings)
+        wanted.append(Wanted(name, count, topic_config(topic, settings)))
+        wanted.append(Wanted(dead_letter_topic(name), 1, dead_letter_config(settings)))
+    return wanted
+
+
+def group_config(settings: Settings) -> dict[str, str]:
+    """The brokers' settings of each consumer group (KIP-848 keeps session time-outs there)."""
+    session = int(settings.session_timeout.total_seconds() * 1000)
+    return {"consumer.session.timeout.ms": str(session), "consumer.heartbeat.interval.ms": str(session // 4)}
+
+
+def describe(settings: Settings, admin: AdminClient | None = None) -> dict[str, Any]:
+    """What the cluster has of this pipeline's topics: by name, confluent-kafka's TopicMetadata.
+
+    Raises:
+        BrokerUnavailableError: no broker answered.
+    """
+    admin = admin or make_admin(settings)
+    try:
+        topics = admin.list_topics(timeout=TIMEOUT_SECONDS).topics
+    except KafkaException as error:
+        raise BrokerUnavailableError(
+            f"no broker answers at {settings.bootstrap}; start one with `headrace broker`, or set HEADRACE_BOOTSTRAP"
+        ) from error
+    names = {w.name for w in wanted_topics(settings)}
+    return {name: meta for name, meta in cast(dict[str, Any], topics).items() if name in names}
+
+
+def create_topics(settings: Settings) -> list[str]:
+    """Makes the topics that are missing and sets the groups' session time-outs; the names of the new ones.
+
+    Partition n of all co-partitioned topics gets the same replicas, so that one broker's clock stamps them.
+
+    Raises:
+        TopicError: the brokers refused one.
+        BrokerUnavailableError: no broker answered.
+    """
+    admin = make_admin(settings)
+    there = describe(settings, admin)
+    brokers = sorted(admin.list_topics(timeout=TIMEOUT_SECONDS).brokers)
+    missing = [w for w in wanted_topics(settings) if w.name not in there]
+    new = [
+        NewTopic(
+            w.name,
+            num_partitions=w.partitions,
+            replica_assignment=_replicas(w.partitions, settings.replication_factor, brokers),
+            config=w.config,
+        )
+        for w in missing
+    ]
+    if new:
+        for name, future in admin.create_topics(new, operation_timeout=TIMEOUT_SECONDS).items():
+            try:
+                future.result()
+            except KafkaException as error:
+                cause: Any = error.args[0]
+                if cause.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise TopicError(f"{name}: {cause.str()}") from error
+    _set_groups(settings, admin)
+    return [w.name for w in missing]
+
+
+def _replicas(partitions: int, factor: int, brokers: list[int]) -> list[list[int]]:
+    if factor > len(brokers):
+        raise TopicError(f"replication_factor {factor}, but the cluster has {len(brokers)} brokers")
+    return [[brokers[(p + i) % len(brokers)] for i in range(factor)] for p in range(partitions)]
+
+
+def _set_groups(settings: Settings, admin: AdminClient) -> None:
+    resources = [
+        ConfigResource(
+            ResourceType.GROUP,
+            settings.group(group),
+            incremental_configs=[
+                ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                for name, value in group_config(settings).items()
+            ],
+        )
+        for group in GROUPS
+    ]
+    for resource, future in admin.incremental_alter_configs(resources).items():
+        try:
+            future.result(TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise TopicError(f"group {resource.name}: {error.args[0].str()}") from error
+
+
+def check_topics(settings: Settings) -> list[str]:
+    """Every difference between the catalogue and the cluster, a sentence each.
+
+    Raises:
+        BrokerUnavailableError: no broker answered.
+    """
+    admin = make_admin(settings)
+    there = describe(settings, admin)
+    wanted = wanted_topics(settings)
+    problems = [f"{w.name}: missing; `headrace topics create` makes it" for w in wanted if w.name not in there]
+    present = [w for w in wanted if w.name in there]
+    for w in present:
+        count = len(there[w.name].partitions)
+        if count != w.partitions:
+            problems.append(f"{w.name}: {count} partitions, the settings say {w.partitions}")
+    resources = [ConfigResource(ResourceType.TOPIC, w.name) for w in present]
+    by_name = {w.name: w for w in present}
+    if resources:
+        for resource, future in admin.describe_configs(resources).items():
+            have: dict[str, Any] = future.result(TIMEOUT_SECONDS)
+            for name, value in by_name[cast(str, resource.name)].config.items():
+                if have[name].value != value:
+                    problems.append(f"{resource.name}: {name} is {have[name].value}, the settings say {value}")
+    groups = [ConfigResource(ResourceType.GROUP, settings.group(g)) for g in GROUPS]
+    for resource, future in admin.describe_configs(groups).items():
+        have = future.result(TIMEOUT_SECONDS)
+        for name, value in group_config(settings).items():
+            actual = have[name].value if name in have else "not set"
+            if actual != value:
+                problems.append(f"group {resource.name}: {name} is {actual}, the settings say {value}")
+    return problems

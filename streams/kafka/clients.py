@@ -1,0 +1,127 @@
+"""The one factory of Kafka clients. Any librdkafka property of `settings.kafka` wins over what stands here."""
+
+import logging
+from typing import Any
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+from headrace.streams.settings import Settings
+
+log = logging.getLogger(__name__)
+
+# The producer's own limit counts key, headers and framing on top of the value.
+FRAMING_BYTES = 64 * 1024
+BATCH_LINGER_MS = 20  # of writers that nobody waits for: halves their CPU against 0
+TRANSACTION_LINGER_MS = 0  # a commit flushes anyway
+RETRY_BACKOFF_MS = 10  # after CONCURRENT_TRANSACTIONS; at the default of 100 the p99 of a commit is five times larger
+
+
+def _common(settings: Settings, client_id: str) -> dict[str, Any]:
+    return {"bootstrap.servers": settings.bootstrap, "client.id": client_id}
+
+
+def producer_config(
+    settings: Settings, client_id: str, *, linger_ms: float = BATCH_LINGER_MS, transactional_id: str | None = None
+) -> dict[str, Any]:
+    """Properties of a producer: idempotent, acks=all, murmur2 (Java's partitioner, not librdkafka's CRC32), lz4."""
+    config = {
+        **_common(settings, client_id),
+        "enable.idempotence": True,
+        "acks": "all",
+        "partitioner": "murmur2_random",
+        "compression.type": "lz4",
+        "linger.ms": linger_ms,
+        "message.max.bytes": settings.max_message_bytes + FRAMING_BYTES,
+    }
+    if transactional_id is not None:
+        config |= {
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": int(settings.transaction_timeout.total_seconds() * 1000),
+            "retry.backoff.ms": RETRY_BACKOFF_MS,
+            "linger.ms": TRANSACTION_LINGER_MS,
+        }
+    return config | settings.kafka
+
+
+def consumer_config(
+    settings: Settings,
+    client_id: str,
+    *,
+    group: str | None = None,
+    instance_id: str | None = None,
+    several_topics: bool = False,
+    fetch_wait_ms: int = 50,
+) -> dict[str, Any]:
+    """Properties of a consumer: read_committed, no automatic commit.
+
+    Args:
+        group: short name of its group; none for one that assigns its partitions itself.
+        instance_id: static membership (KIP-345).
+        several_topics: the group reads several co-partitioned topics, so that a partition number must come as a
+            whole: the range assignor does that, sticky and uniform ones do not.
+        fetch_wait_ms: how long the broker holds a fetch that finds nothing.
+    """
+    config = {
+        **_common(settings, client_id),
+        # librdkafka demands a group id even of a consumer that never joins one.
+        "group.id": settings.group(group) if group else f"{settings.prefix}.nobody.{client_id}",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "isolation.level": "read_committed",
+        "fetch.wait.max.ms": fetch_wait_ms,
+        "enable.partition.eof": False,
+        "fetch.message.max.bytes": settings.max_message_bytes,
+        "receive.message.max.bytes": max(100_000_000, 4 * settings.max_message_bytes),
+        "retry.backoff.ms": RETRY_BACKOFF_MS,
+    }
+    if group:
+        config["group.protocol"] = settings.group_protocol
+        if settings.group_protocol == "classic":
+            config["session.timeout.ms"] = int(settings.session_timeout.total_seconds() * 1000)
+            config["partition.assignment.strategy"] = "range" if several_topics else "cooperative-sticky"
+        elif several_topics:
+            config["group.remote.assignor"] = "range"
+        if instance_id:
+            config["group.instance.id"] = instance_id
+    return config | {k: v for k, v in settings.kafka.items() if k not in ("linger.ms", "acks", "compression.type")}
+
+
+def make_producer(
+    settings: Settings, client_id: str, *, linger_ms: float = BATCH_LINGER_MS, transactional_id: str | None = None
+) -> Producer:
+    """A producer with `producer_config`."""
+    config = producer_config(settings, client_id, linger_ms=linger_ms, transactional_id=transactional_id)
+    return Producer(config, logger=log)
+
+
+def make_consumer(
+    settings: Settings,
+    client_id: str,
+    *,
+    group: str | None = None,
+    instance_id: str | None = None,
+    several_topics: bool = False,
+    fetch_wait_ms: int = 50,
+    eof: bool = False,
+) -> Consumer:
+    """A consumer with `consumer_config`; all its calls belong on the thread that polls it.
+
+    Args:
+        eof: report the end of each partition as an error message with code `_PARTITION_EOF`.
+    """
+    config = consumer_config(
+        settings,
+        client_id,
+        group=group,
+        instance_id=instance_id,
+        several_topics=several_topics,
+        fetch_wait_ms=fetch_wait_ms,
+    )
+    return Consumer({**config, "enable.partition.eof": eof}, logger=log)
+
+
+def make_admin(settings: Settings, client_id: str = "headrace-admin") -> AdminClient:
+    """An admin client."""
+    return AdminClient({**_common(settings, client_id), **settings.kafka}, logger=log)

@@ -1,0 +1,166 @@
+"""Reading topics outside any group: up to a noted end, or from the beginning on for as long as the process lives."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast
+
+from confluent_kafka import KafkaError, TopicPartition
+
+from headrace.schemas.records import Record
+from headrace.streams.codec import Codec, DecodeError
+from headrace.streams.errors import BrokerUnavailableError
+from headrace.streams.kafka.barrier import end_offsets
+from headrace.streams.kafka.clients import make_admin, make_consumer
+from headrace.streams.kafka.messages import Message
+from headrace.streams.settings import Settings
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.2
+FETCH_WAIT_MS = 20  # a follower's news should be milliseconds old
+BATCH = 1000
+BEGINNING = -2  # librdkafka's OFFSET_BEGINNING
+PATIENCE_SECONDS = 60.0
+
+
+def read_to_end(
+    settings: Settings,
+    starts: dict[tuple[str, int], int],
+    *,
+    client_id: str,
+    ends: dict[tuple[str, int], int] | None = None,
+    timeout: float = PATIENCE_SECONDS,
+) -> Iterator[Message]:
+    """The records of partitions from given offsets up to their read_uncommitted ends as of now (or as given).
+
+    A record of a transaction that is still open is waited for until the brokers have ended it.
+
+    Args:
+        starts: by (full topic name, partition); `BEGINNING` is the oldest record kept.
+
+    Raises:
+        BrokerUnavailableError: no progress for `timeout` seconds.
+    """
+    if not starts:
+        return
+    if ends is None:
+        ends = end_offsets(make_admin(settings, client_id), starts)
+    left = {tp for tp, end in ends.items() if end > 0 and not starts[tp] >= end}
+    consumer = make_consumer(settings, client_id, eof=True, fetch_wait_ms=FETCH_WAIT_MS)
+    try:
+        consumer.assign([TopicPartition(t, p, starts[t, p]) for t, p in left])
+        deadline = time.monotonic() + timeout
+        while left:
+            batch = cast(list[Message], consumer.consume(BATCH, POLL_SECONDS))
+            if batch:
+                deadline = time.monotonic() + timeout
+            elif time.monotonic() > deadline:
+                raise BrokerUnavailableError(f"nothing came from {sorted(left)} for {timeout:.0f} s")
+            for message in batch:
+                tp = (message.topic() or "", message.partition() or 0)
+                offset = message.offset() or 0
+                error = message.error()
+                if error is None:
+                    if offset < ends[tp]:
+                        yield message
+                    if offset + 1 >= ends[tp]:
+                        left.discard(tp)
+                elif error.code() == KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]
+                    if offset >= ends[tp]:
+                        left.discard(tp)
+                else:
+                    log.warning("%s[%d]: %s", *tp, error.str())
+    finally:
+        consumer.close()
+
+
+def read_topic(settings: Settings, topic: str, partitions: Iterable[int], *, client_id: str) -> Iterator[Message]:
+    """All committed records of a topic (full name) that are there now."""
+    yield from read_to_end(settings, {(topic, p): BEGINNING for p in partitions}, client_id=client_id)
+
+
+class TopicFollower:
+    """Follows a topic of one partition from its beginning, on a thread of its own, without a group.
+
+    `handle` is called on that thread with each record; what cannot be read is logged and passed over, since a
+    follower is no owner: the dead letter is written by whoever consumes the topic as a group.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        topic: str,
+        handle: Callable[[Record, Message], None],
+        *,
+        client_id: str,
+        partitions: Iterable[int] = (0,),
+    ) -> None:
+        self._settings = settings
+        self._topic = settings.topic(topic)
+        self._handle = handle
+        self._client_id = client_id
+        self._partitions = list(partitions)
+        self._closing = threading.Event()
+        self._caught_up = threading.Event()
+        self._ends: dict[tuple[str, int], int] = {}
+        self._thread = threading.Thread(target=self._run, name=f"{client_id}-follower", daemon=True)
+
+    def start(self, timeout: float = PATIENCE_SECONDS) -> "TopicFollower":
+        """Starts, and returns when everything up to now was handled.
+
+        Raises:
+            BrokerUnavailableError: that took longer than `timeout` seconds.
+        """
+        self.start_later()
+        if not self._caught_up.wait(timeout):
+            raise BrokerUnavailableError(f"{self._topic} was not read to its end within {timeout:.0f} s")
+        return self
+
+    def start_later(self) -> None:
+        """Starts without waiting."""
+        self._ends = end_offsets(
+            make_admin(self._settings, self._client_id), [(self._topic, p) for p in self._partitions]
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops the thread."""
+        self._closing.set()
+        self._thread.join(POLL_SECONDS * 10)
+
+    def _run(self) -> None:
+        codec = Codec(self._settings)
+        consumer = make_consumer(self._settings, self._client_id, eof=True, fetch_wait_ms=FETCH_WAIT_MS)
+        consumer.assign([TopicPartition(self._topic, p, BEGINNING) for p in self._partitions])
+        left = {p for p in self._partitions if self._ends[self._topic, p] > 0}
+        if not left:
+            self._caught_up.set()
+        try:
+            while not self._closing.is_set():
+                for message in cast(list[Message], consumer.consume(BATCH, POLL_SECONDS)):
+                    partition, position = message.partition() or 0, message.offset() or 0
+                    error: Any = message.error()
+                    if error is None:
+                        self._deliver(codec, message)
+                        position += 1
+                    elif error.code() != KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]
+                        log.warning("%s: %s", self._topic, error.str())
+                        continue
+                    if position >= self._ends.get((self._topic, partition), 0):
+                        left.discard(partition)
+                        if not left:
+                            self._caught_up.set()
+        finally:
+            consumer.close()
+
+    def _deliver(self, codec: Codec, message: Message) -> None:
+        if message.value() is None:
+            return
+        try:
+            record = codec.decode(message.value())
+        except DecodeError as error:
+            log.warning("%s offset %s cannot be read: %s", self._topic, message.offset(), error)
+            return
+        self._handle(record, message)

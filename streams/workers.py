@@ -1,0 +1,128 @@
+"""Who is there: each process announces itself in the workers topic, and whoever needs an engine or a gateway finds it."""
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from importlib.metadata import version
+
+import msgspec
+
+from headrace.schemas.records import Record, WorkerState
+from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.kafka.clock import wall_us
+from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.reading import TopicFollower
+from headrace.streams.settings import Settings
+
+GONE = "gone"
+MISSED_HEARTBEATS = 3
+ENGINE = "engine"
+GATEWAY = "gateway"
+
+
+def new_worker_id(kind: str) -> str:
+    """An id that no other process has: kind, host and pid."""
+    return f"{kind}-{socket.gethostname()}-{os.getpid()}"
+
+
+class WorkerAnnouncer:
+    """Publishes the WorkerState of this process: at once when it changes, and as a heartbeat.
+
+    Use it on the event loop that the producer belongs to. `counters`, if given, is asked at each heartbeat.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        producer: AckedProducer,
+        kind: str,
+        *,
+        worker_id: str | None = None,
+        endpoint: str | None = None,
+        policy: str | None = None,
+        counters: Callable[[], dict[str, int]] | None = None,
+    ) -> None:
+        now = wall_us()
+        self.state = WorkerState(
+            worker_id=worker_id or new_worker_id(kind),
+            kind=kind,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            endpoint=endpoint,
+            policy=policy,
+            status="idle",
+            version=version("headrace"),
+            started_at=now,
+            last_heartbeat_at=now,
+        )
+        self._producer = producer
+        self._every = settings.heartbeat
+        self._counters = counters
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Announces the worker, and goes on doing so."""
+        await self.announce()
+        self._task = asyncio.create_task(self._beat())
+
+    async def announce(self, **changes: object) -> None:
+        """Publishes the state with some of its fields changed; returns when the brokers have it."""
+        counters = self._counters() if self._counters else self.state.counters
+        self.state = msgspec.structs.replace(self.state, **changes, counters=counters, last_heartbeat_at=wall_us())
+        await self._producer.send(self.state)
+
+    async def stop(self) -> None:
+        """Says goodbye."""
+        if self._task is not None:
+            self._task.cancel()
+        await self.announce(status=GONE)
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(self._every.total_seconds())
+            await self.announce()
+
+
+class Workers:
+    """The live workers, as a follower of the workers topic sees them; may be asked from any thread."""
+
+    def __init__(
+        self, settings: Settings, *, client_id: str, changed: Callable[[WorkerState], None] | None = None
+    ) -> None:
+        self._silence = settings.heartbeat * MISSED_HEARTBEATS
+        self._states: dict[str, tuple[WorkerState, float]] = {}
+        self._lock = threading.Lock()
+        self._changed = changed
+        self._follower = TopicFollower(settings, "workers", self._handle, client_id=client_id)
+
+    def start(self) -> "Workers":
+        """Starts following; returns when the topic was read to its end."""
+        self._follower.start()
+        return self
+
+    def close(self) -> None:
+        """Stops following."""
+        self._follower.close()
+
+    def live(self, kind: str, policy: str | None = None) -> list[WorkerState]:
+        """Workers of a kind that have announced themselves lately, oldest first."""
+        now = time.monotonic()
+        silence = self._silence.total_seconds()
+        with self._lock:
+            states = [s for s, seen in self._states.values() if now - seen < silence]
+        found = [s for s in states if s.kind == kind and s.status != GONE and (policy is None or s.policy == policy)]
+        return sorted(found, key=lambda s: (s.started_at, s.worker_id))
+
+    def _handle(self, record: Record, message: Message) -> None:
+        if not isinstance(record, WorkerState):
+            return
+        # What an earlier process wrote long ago counts from its own time, not from when it is read here.
+        age = max(timedelta(0), timedelta(milliseconds=time.time() * 1000 - message.timestamp()[1]))
+        with self._lock:
+            self._states[record.worker_id] = (record, time.monotonic() - age.total_seconds())
+        if self._changed:
+            self._changed(record)
