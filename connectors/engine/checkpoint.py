@@ -20,6 +20,7 @@ import numpy as np
 # Bits of the exponent: a float is infinite or not a number if and only if all of them are set.
 _EXPONENTS = {"F64": ("<u8", 0x7FF0 << 48), "F32": ("<u4", 0x7F800000), "F16": ("<u2", 0x7C00), "BF16": ("<u2", 0x7F80)}
 _SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+_WIDER = {"BF16": {"F32", "F64"}, "F16": {"F32", "F64"}, "F32": {"F64"}}
 _CHUNK = 1 << 22
 
 
@@ -142,7 +143,9 @@ def signature(tensors: Mapping[str, TensorBytes]) -> Signature:
 
 
 def verify(tensors: Mapping[str, TensorBytes], expected: Signature, optional: frozenset[str] = frozenset()) -> None:
-    """Names, shapes and dtypes equal those expected and every value is finite.
+    """Names and shapes equal those expected, every value is finite and no dtype is narrower than expected.
+
+    A trainer that keeps a bfloat16 model in float32 publishes float32; the reverse would lose what was trained.
 
     optional: names that may be missing or be there in addition (the head of a model with tied embeddings).
 
@@ -159,7 +162,7 @@ def verify(tensors: Mapping[str, TensorBytes], expected: Signature, optional: fr
         dtype, shape = expected.get(name, (tensor.dtype, tensor.shape))
         if tensor.shape != shape:
             raise CheckpointError("shape", f"{name} has shape {list(tensor.shape)}, the model has {list(shape)}")
-        if tensor.dtype != dtype:
+        if tensor.dtype != dtype and not (dtype in _WIDER and tensor.dtype in _WIDER[dtype]):
             raise CheckpointError("dtype", f"{name} is {tensor.dtype}, the model is {dtype}")
         if not is_finite(tensor):
             raise CheckpointError("not_finite", f"{name} holds NaN or infinite values")

@@ -122,7 +122,7 @@ def hidden_states(
     x = F.embedding(ids, weights.embedding)
     for i, layer in enumerate(weights.layers):
         joined = F.linear(F.rms_norm(x, h, layer.input_norm, eps), layer.qkv, layer.qkv_bias)
-        q, k, v = (part.view(batch, length, -1, d).transpose(1, 2) for part in joined.split(sizes, -1))
+        q, k, v = (part.view(batch, length, -1, d).transpose(1, 2) for part in torch.split(joined, sizes, -1))
         if layer.q_norm is not None:
             q, k = F.rms_norm(q, (d,), layer.q_norm, eps), F.rms_norm(k, (d,), layer.k_norm, eps)
         context = attend(i, _rotate(q, cos, sin), _rotate(k, cos, sin), v)

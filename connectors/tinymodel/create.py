@@ -130,8 +130,7 @@ def _initial(config: dict[str, Any], generator: torch.Generator) -> dict[str, Te
 
 def _rows(task: DemoTask, tokenizer: Tokenizer, seed: int) -> Iterator[tuple[list[int], list[int]]]:
     prompts = {p["prompt"]: tokenizer.encode(chat_prompt(p["prompt"])).ids for p in task.problems}
-    end: int = tokenizer.token_to_id(TURN_END)
-    answers = {answer: [*tokenizer.encode(answer).ids, end] for answer in task.answers}
+    answers = {answer: tokenizer.encode(answer + TURN_END).ids for answer in task.answers}
     for prompt, answer in task.warm_start(seed):
         yield prompts[prompt], answers[answer]
 
@@ -169,9 +168,9 @@ def _warm_start(
         gradients = torch.autograd.grad(loss, parameters)
         value = loss.item()
         with torch.no_grad():
-            torch._foreach_lerp_(first, gradients, 0.1)  # pyright: ignore[reportPrivateUsage]
-            torch._foreach_mul_(second, 0.999)  # pyright: ignore[reportPrivateUsage]
-            torch._foreach_addcmul_(second, gradients, gradients, 0.001)  # pyright: ignore[reportPrivateUsage]
+            torch._foreach_lerp_(first, gradients, 0.1)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_mul_(second, 0.999)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_addcmul_(second, gradients, gradients, 0.001)  # pyright: ignore[reportPrivateImportUsage]
             scale = (1 - 0.999**step) ** 0.5
             for parameter, mean, square in zip(parameters, first, second, strict=True):
                 parameter.addcdiv_(mean, (square.sqrt() / scale).add_(1e-8), value=-rate / (1 - 0.9**step))

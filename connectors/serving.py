@@ -1,0 +1,62 @@
+"""Runs an ASGI application on a loopback port until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any
+
+import uvicorn
+
+# Answers under way may take this long after a signal.
+GRACE_SECONDS = 5
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        # uvicorn raises the signals it caught again, which would end the process with their code instead of 0.
+        yield
+
+
+def bind(port: int, host: str = "127.0.0.1") -> socket.socket:
+    """A listening socket; port 0 takes a free one.
+
+    Raises:
+        OSError: the port is in use.
+    """
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    listener.listen(2048)
+    return listener
+
+
+def endpoint(listener: socket.socket) -> str:
+    """The URL of a bound socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://{host}:{port}"
+
+
+async def serve(app: Any, listener: socket.socket, on_ready: Callable[[], Awaitable[None]] | None = None) -> None:
+    """Serves until a signal comes; on_ready runs once requests are answered."""
+    config = uvicorn.Config(
+        app, access_log=False, log_config=None, lifespan="off", timeout_graceful_shutdown=GRACE_SECONDS
+    )
+    server = _Server(config)
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.005)
+    if on_ready is not None and not serving.done():
+        await on_ready()
+    await serving
