@@ -1,4 +1,4 @@
-"""Who is there: each process announces itself in the workers topic, and whoever needs an engine or a gateway finds it."""
+"""Who is there: every process announces itself in the workers topic, and is found through it."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The command's root: finds the group or command that was asked for, and turns errors into one line and an exit code."""
+"""The command's root: finds the command that was asked for, and turns errors into one line and an exit code."""
 
 import importlib
 import logging
@@ -44,7 +44,7 @@ class LazyGroup(TyperGroup):
         """The command of a name."""
         if cmd_name not in COMMANDS:
             return None
-        if ctx.resilient_parsing or ctx.invoked_subcommand is None and not _called(cmd_name):
+        if ctx.resilient_parsing or not _called(cmd_name):
             return click.Command(cmd_name, help=COMMANDS[cmd_name][1])
         return load(cmd_name)
 

@@ -1,0 +1,50 @@
+"""Options that every command which joins a pipeline has, and how facts are printed."""
+
+import asyncio
+import json
+import signal
+from collections.abc import Coroutine
+from typing import Annotated, Any
+
+import typer
+
+from headrace.streams.settings import Settings, load_settings
+
+Bootstrap = Annotated[str | None, typer.Option("--bootstrap", help="Kafka's HOST:PORT [HEADRACE_BOOTSTRAP].")]
+Prefix = Annotated[str | None, typer.Option("--prefix", help="First part of all topic names [HEADRACE_PREFIX].")]
+Registry = Annotated[str | None, typer.Option("--registry-url", help="Schema registry's URL [HEADRACE_REGISTRY].")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout, nothing else.")]
+WorkerId = Annotated[str | None, typer.Option("--worker-id", help="A stable name for this process.")]
+
+
+def settings_of(bootstrap: str | None, prefix: str | None, registry: str | None = None, **more: Any) -> Settings:
+    """The settings of a command with its flags."""
+    return load_settings(bootstrap=bootstrap, prefix=prefix, registry=registry, **more)
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on a line of stdout, at once."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def print_ready(part: str, **facts: Any) -> None:
+    """The one line by which a long-running command says that it works."""
+    print_json({"ready": part, **facts})
+
+
+def run_until_signal(main: Coroutine[Any, Any, None]) -> None:
+    """Runs a coroutine on uvloop; SIGTERM and SIGINT cancel it, and it ends by cleaning up."""
+    import uvloop
+
+    async def guarded() -> None:
+        task = asyncio.ensure_future(main)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, task.cancel)
+        try:
+            await task
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
+
+    uvloop.run(guarded())

@@ -1,0 +1,67 @@
+"""Fixtures of the whole suite: one real broker a session, and settings with topics of their own for each test."""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.streams.kafka.admin import create_topics
+from headrace.streams.settings import Settings, load_settings
+
+COMMAND = str(Path(sys.executable).parent / "headrace")
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """The broker of the session."""
+
+    bootstrap: str
+    pid: int
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """A broker, started once; `HEADRACE_TEST_BOOTSTRAP` names one that runs already."""
+    given = os.environ.get("HEADRACE_TEST_BOOTSTRAP")
+    if given:
+        yield Kafka(given, 0)
+        return
+    data = tmp_path_factory.mktemp("kafka") / "data"
+    process = subprocess.Popen(
+        [COMMAND, "broker", "--port", "0", "--data", str(data)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, "the broker did not start; its log is on stderr"
+        ready = json.loads(line)
+        yield Kafka(ready["bootstrap"], ready["pid"])
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture
+def make_settings(kafka: Kafka) -> Callable[..., Settings]:
+    """Settings with a prefix of their own and few partitions; the topics are made."""
+
+    def make(**changes: Any) -> Settings:
+        values: dict[str, Any] = {"prefix": f"t{uuid.uuid4().hex[:8]}", "partitions": 3, **changes}
+        settings = load_settings(bootstrap=kafka.bootstrap, **values)
+        create_topics(settings)
+        return settings
+
+    return make
+
+
+@pytest.fixture
+def settings(make_settings: Callable[..., Settings]) -> Settings:
+    """Settings of one test."""
+    return make_settings()
