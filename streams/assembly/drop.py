@@ -1,0 +1,77 @@
+"""Why a model call gives no triplet: one reason a call, the first of a fixed order that applies."""
+
+from collections.abc import Sequence
+
+from headrace.streams.assembly.settings import AssemblySettings
+from headrace.streams.assembly.tree import below_reward_operation
+from headrace.streams.assembly.values import Call
+
+SUPERSEDED = "superseded_attempt"
+INSIDE_REWARD = "inside_reward"
+DUPLICATE = "duplicate_call"
+OUTSIDE_MATCH = "outside_agent_match"
+HTTP_ERROR = "http_error"
+STATUS_ERROR = "status_error"
+NO_TOKEN_IDS = "no_token_ids"
+EMPTY = "empty_response"
+INCOMPLETE = "incomplete_response"
+UNDELIVERED = "undelivered"
+NO_MODEL_CALL = "no_model_call"
+LATE = "late_after_close"
+
+TAKERS_ANYWAY = frozenset({None, OUTSIDE_MATCH})
+
+
+def judge_call(call: Call, settings: AssemblySettings, undelivered: bool) -> None:
+    """Set the call's `reason`, and whether it may take a reward.
+
+    A call of another agent takes a reward and keeps it, though it gives no triplet; one that failed does not.
+    """
+    inside = below_reward_operation(call.node) or (call.outer is not call.node and below_reward_operation(call.outer))
+    fault = _fault(call, settings, undelivered)
+    pattern = settings.agent_pattern
+    if inside:
+        call.reason = INSIDE_REWARD
+    elif pattern is not None and (call.agent_name is None or pattern.search(call.agent_name) is None):
+        call.reason = OUTSIDE_MATCH
+    else:
+        call.reason = fault
+    call.takes_reward = fault is None and not inside
+
+
+def _fault(call: Call, settings: AssemblySettings, undelivered: bool) -> str | None:
+    if call.http_status is not None and call.http_status >= 400:
+        return HTTP_ERROR
+    if call.failed:
+        return STATUS_ERROR
+    if not call.has_tokens:
+        return NO_TOKEN_IDS
+    if not any(choice.tokens for choice in call.choices):
+        return EMPTY
+    if call.incomplete and not settings.keep_incomplete:
+        return INCOMPLETE
+    return UNDELIVERED if undelivered else None
+
+
+def undelivered_calls(calls: Sequence[Call]) -> list[Call]:
+    """Calls whose client sent the same request again: it never saw their answer. `calls` are in their order."""
+    if not any(call.retry_count for call in calls):
+        return []
+    lost: list[Call] = []
+    for position, call in enumerate(calls):
+        if not call.retry_count:
+            continue
+        for earlier in reversed(calls[:position]):
+            if earlier.retry_count < call.retry_count and same_request(earlier, call) and earlier not in lost:
+                lost.append(earlier)
+                break
+    return lost
+
+
+def same_request(a: Call, b: Call) -> bool:
+    """Whether two calls ask for the same: the request as sent, else the prompt."""
+    ours = a.node.span.llm.request if a.node.span.llm is not None else None
+    theirs = b.node.span.llm.request if b.node.span.llm is not None else None
+    if ours and theirs:
+        return ours == theirs
+    return a.prompt is not None and a.prompt == b.prompt and a.model == b.model

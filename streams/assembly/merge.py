@@ -1,0 +1,133 @@
+"""A call that was traced more than once counts once.
+
+Copies share the response id, or one is the other's ancestor and one has no response id. Nested calls with two different
+response ids are two calls.
+"""
+
+from collections.abc import Sequence
+
+from headrace.streams.assembly.values import Call, Node
+
+
+def merge_copies(calls: Sequence[Call]) -> list[Call]:
+    """One call for each group of copies, in the order of the kept copies.
+
+    Tokens come from the copy that has them, what that copy lacks from the others. `copies` names all spans.
+    """
+    if len(calls) < 2:
+        return list(calls)
+    groups = _groups(calls)
+    if len(groups) == len(calls):
+        return list(calls)
+    return [group[0] if len(group) == 1 else _merged(group) for group in groups]
+
+
+def _groups(calls: Sequence[Call]) -> list[list[Call]]:
+    by_id: dict[str, list[Call]] = {}
+    groups: list[list[Call]] = []
+    for call in calls:
+        if call.response_id is None:
+            continue
+        group = by_id.get(call.response_id)
+        if group is None:
+            group = by_id[call.response_id] = []
+            groups.append(group)
+        group.append(call)
+    nameless = [call for call in calls if call.response_id is None]
+    if nameless:
+        _place_nameless(nameless, calls, groups)
+    return groups
+
+
+def _place_nameless(nameless: Sequence[Call], calls: Sequence[Call], groups: list[list[Call]]) -> None:
+    """Put each call without a response id to the call it encloses, else to the call that encloses it, else alone.
+
+    One that encloses several calls (a client that tried again) is a copy of the last of them.
+    """
+    above = {id(call): [n.call for n in call.node.ancestors() if n.call is not None] for call in calls}
+    below: dict[int, list[Call]] = {}
+    for call in calls:
+        for ancestor in above[id(call)]:
+            below.setdefault(id(ancestor), []).append(call)
+    home = {id(call): group for group in groups for call in group}
+    # The deepest first, so that a chain of nameless copies ends at the innermost.
+    for call in sorted(nameless, key=lambda call: -len(above[id(call)])):
+        inner = below.get(id(call), [])
+        if inner:
+            group = home[id(max(inner, key=lambda c: (c.node.span.end, c.node.index)))]
+        else:
+            enclosing = next((c for c in above[id(call)] if c.response_id is not None), None)
+            if enclosing is not None:
+                group = home[id(enclosing)]
+            else:
+                group = list[Call]()
+                groups.append(group)
+        group.append(call)
+        home[id(call)] = group
+
+
+def _merged(group: list[Call]) -> Call:
+    group = sorted(group, key=lambda call: call.node.index)
+    kept = max(group, key=_worth)
+    outer = min(group, key=_depth)
+    for other in group:
+        if other is kept:
+            continue
+        kept.copies.append(other.node)
+        kept.response_id = kept.response_id or other.response_id
+        kept.model = kept.model or other.model
+        kept.policy = kept.policy or other.policy
+        kept.policy_version = kept.policy_version or other.policy_version
+        kept.sampling = kept.sampling or other.sampling
+        kept.logprobs_mode = kept.logprobs_mode or other.logprobs_mode
+        kept.retry_count = max(kept.retry_count, other.retry_count)
+        if kept.prompt is None:
+            kept.prompt = other.prompt
+        if kept.failed:
+            kept.http_status = kept.http_status or other.http_status
+        _merge_choices(kept, other)
+    kept.incomplete = kept.incomplete and not any(
+        choice.finish_reason for call in group if not call.incomplete for choice in call.choices
+    )
+    kept.outer = outer.node
+    return kept
+
+
+def _merge_choices(kept: Call, other: Call) -> None:
+    if not kept.choices:
+        kept.choices = other.choices
+        return
+    theirs = {choice.index: choice for choice in other.choices}
+    for choice in kept.choices:
+        copy = theirs.get(choice.index)
+        if copy is None:
+            continue
+        if choice.tokens is None:
+            choice.tokens = copy.tokens
+        if choice.logprobs is None and copy.logprobs is not None and choice.tokens == copy.tokens:
+            choice.logprobs, choice.logprobs_misfit = copy.logprobs, False
+        choice.finish_reason = choice.finish_reason or copy.finish_reason
+
+
+def _worth(call: Call) -> tuple[bool, bool, bool, int]:
+    """Token ids first, then an answer, then what the gateway saw, then the first in the log."""
+    return call.has_tokens, not call.failed, call.node.span.llm is not None, -call.node.index
+
+
+def _depth(call: Call) -> tuple[int, bool, int]:
+    """The outermost first; of unrelated copies the one that the agent's own process wrote."""
+    return len(call.node.ancestors()), call.node.span.source == "gateway", call.node.index
+
+
+def copies_of(calls: Sequence[Call]) -> dict[tuple[str, str], Call]:
+    """Every span that traces one of the calls, by (trace_id, span_id)."""
+    found: dict[tuple[str, str], Call] = {}
+    for call in calls:
+        for node in call.copies:
+            found[node.span.trace_id, node.span.span_id] = call
+    return found
+
+
+def enclosing_call(node: Node) -> Call | None:
+    """The nearest call above the node."""
+    return next((ancestor.call for ancestor in node.ancestors() if ancestor.call is not None), None)

@@ -1,0 +1,75 @@
+"""The tree of an attempt's spans: who is below whom, by links first and by time where a link is missing."""
+
+from collections.abc import Sequence
+
+from headrace.streams.assembly.names import own_agent_name
+from headrace.streams.assembly.values import Node
+
+
+def link_parents(nodes: Sequence[Node]) -> None:
+    """Set the parent of every node whose parent's span is there. A parent that was never exported is no parent."""
+    if len(nodes) < 2:
+        return
+    by_id = {(node.span.trace_id, node.span.span_id): node for node in nodes}
+    for node in nodes:
+        parent_id = node.span.parent_id
+        if parent_id:
+            parent = by_id.get((node.span.trace_id, parent_id))
+            node.parent = parent if parent is not node else None
+
+
+def adopt_floating(nodes: Sequence[Node]) -> None:
+    """Give a call or reward operation that floats at the top the smallest span that encloses it in time.
+
+    Agent frameworks and model libraries trace by different means, so that calls hang below the root, or nowhere,
+    though they ran inside an agent. A link that leads to an agent is never overruled by time.
+    """
+    if len(nodes) < 3:
+        return
+    floating = [
+        node
+        for node in nodes
+        if (node.call is not None or node.operation)
+        and (node.parent is None or node.parent.parent is None)
+        and not (node.parent is not None and (node.parent.call is not None or node.parent.operation))
+        and nearest_agent_name(node) is None
+    ]
+    if not floating:
+        return
+    hosts = [node for node in nodes if node.call is None]
+    adopted = [(node, host) for node in floating if (host := _enclosing(node, hosts)) is not None]
+    for node, host in adopted:
+        node.parent = host
+
+
+def _enclosing(node: Node, hosts: Sequence[Node]) -> Node | None:
+    """The shortest span that covers the node in time and is longer than it, the node's own ancestors aside."""
+    start, end = node.span.start, node.span.end
+    length = end - start
+    above = node.ancestors()
+    best: Node | None = None
+    best_length = 0
+    for host in hosts:
+        span = host.span
+        if host is node or span.start > start or span.end < end or span.end - span.start <= length:
+            continue
+        if (best is None or span.end - span.start < best_length) and host not in above and node not in host.ancestors():
+            best, best_length = host, span.end - span.start
+    return best
+
+
+def nearest_agent_name(node: Node) -> str | None:
+    """The agent's name on the nearest of the node and its ancestors."""
+    name = own_agent_name(node.span.name, node.attributes)
+    if name is not None or node.parent is None:
+        return name
+    for ancestor in node.ancestors():
+        name = own_agent_name(ancestor.span.name, ancestor.attributes)
+        if name is not None:
+            return name
+    return None
+
+
+def below_reward_operation(node: Node) -> bool:
+    """Whether an ancestor is a reward operation: the call judges, it does not act."""
+    return node.parent is not None and any(ancestor.operation for ancestor in node.ancestors())
