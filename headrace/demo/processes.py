@@ -1,0 +1,211 @@
+"""Starts the demo's processes, waits for their ready lines, counts what they cost, and ends every one of them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+
+from headrace.demo.plan import Part
+from headrace.deploy.local.process import WRAPPER
+from headrace.streams.errors import HeadraceError
+
+READY_SECONDS = 120.0
+STOP_SECONDS = 15.0
+POLL_SECONDS = 0.05
+TAIL_LINES = 15
+
+
+class PartFailedError(HeadraceError):
+    """A process of the demo ended, or never became ready."""
+
+
+@dataclass
+class Running:
+    """A process of the demo.
+
+    Attributes:
+        ready: the facts of its ready line.
+        ready_cpu: CPU seconds of it and its children when it became ready.
+        output: JSON lines after the ready line.
+    """
+
+    part: Part
+    process: subprocess.Popen[str]
+    log: Path
+    ready: dict[str, Any] | None = None
+    ready_seconds: float | None = None
+    ready_cpu: float = 0.0
+    output: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU seconds of a process and its living descendants."""
+    try:
+        root = psutil.Process(pid)
+        family = [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return 0.0
+    total = 0.0
+    for process in family:
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system
+    return total
+
+
+def pss_bytes(pid: int) -> int:
+    """Proportional set size of a process and its living descendants, in bytes."""
+    try:
+        root = psutil.Process(pid)
+        family = [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return 0
+    total = 0
+    for process in family:
+        try:
+            total += process.memory_full_info().pss
+        except psutil.NoSuchProcess:
+            continue
+    return total
+
+
+class Processes:
+    """The demo's processes. Whatever happens, `stop` ends them all; if the demo itself is killed, the kernel does."""
+
+    def __init__(self, logs: Path, environment: dict[str, str] | None = None) -> None:
+        logs.mkdir(parents=True, exist_ok=True)
+        self._logs = logs
+        self._environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        self._environment |= environment or {}
+        self.started_at: float | None = None
+        self.all: dict[str, Running] = {}
+        self._stopping = False
+
+    def start(self, part: Part) -> Running:
+        """Starts a part."""
+        if self.started_at is None:
+            self.started_at = time.monotonic()
+        log = self._logs / f"{part.name}.log"
+        with log.open("w") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(WRAPPER), str(os.getpid()), *part.command()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=self._environment,
+                start_new_session=True,  # Ctrl-C comes to the demo alone, which ends the parts in their order
+            )
+        running = self.all[part.name] = Running(part, process, log)
+        assert process.stdout is not None
+        threading.Thread(target=self._read, args=(running, process.stdout), daemon=True).start()
+        return running
+
+    def _read(self, running: Running, stdout: IO[str]) -> None:
+        for line in stdout:
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue
+            if not isinstance(value, dict):
+                continue
+            if running.ready is None and ("ready" in value or "bootstrap" in value):
+                running.ready_cpu = cpu_seconds(running.process.pid)
+                running.ready_seconds = self.seconds()
+                running.ready = value
+            else:
+                running.output.append(value)
+
+    def seconds(self) -> float:
+        """Seconds since the first process was started."""
+        return time.monotonic() - self.started_at if self.started_at is not None else 0.0
+
+    def wait_ready(self, *names: str, timeout: float = READY_SECONDS) -> None:
+        """Waits for ready lines.
+
+        Raises:
+            PartFailedError: a process ended, or is not ready in time.
+        """
+        self.wait(lambda: all(self.all[n].ready is not None for n in names), f"{', '.join(names)} ready", timeout)
+
+    def wait_ended(self, name: str, timeout: float = READY_SECONDS) -> None:
+        """Waits for a part that does its work and ends.
+
+        Raises:
+            PartFailedError: it failed, another process ended, or it takes too long.
+        """
+        self.wait(lambda: self.all[name].process.poll() is not None, f"{name} done", timeout)
+        if self.all[name].process.returncode != 0:
+            raise PartFailedError(self.failure(self.all[name]))
+
+    def wait(self, condition: Callable[[], bool], what: str, timeout: float) -> None:
+        """Waits for a condition while all processes live.
+
+        Raises:
+            PartFailedError: a process ended that should stay, or the time is over.
+        """
+        deadline = time.monotonic() + timeout
+        while not condition():
+            self.check()
+            if time.monotonic() > deadline:
+                raise PartFailedError(f"{what}: not within {timeout:.0f} s; the logs are in {self._logs}")
+            time.sleep(POLL_SECONDS)
+
+    def check(self) -> None:
+        """Raises PartFailedError when a process has ended that should not have."""
+        for running in self.all.values():
+            code = running.process.poll()
+            if code is not None and not self._stopping and (running.part.stays or code != 0):
+                raise PartFailedError(self.failure(running))
+
+    def failure(self, running: Running) -> str:
+        """What a dead part said last."""
+        lines = running.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+        code = running.process.returncode
+        return f"{running.part.name} ended with exit code {code}; the end of {running.log}:\n" + "\n".join(lines)
+
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds of each living part since its ready line."""
+        return {
+            name: max(0.0, cpu_seconds(running.process.pid) - running.ready_cpu)
+            for name, running in self.all.items()
+            if running.ready is not None and running.process.poll() is None
+        }
+
+    def pss(self) -> dict[str, int]:
+        """PSS of each living part, in bytes."""
+        return {n: pss_bytes(r.process.pid) for n, r in self.all.items() if r.process.poll() is None}
+
+    def release(self, name: str) -> Running:
+        """Takes a part that has done its work out of the watch."""
+        return self.all.pop(name)
+
+    def stop(self, *names: str) -> None:
+        """Ends parts (all of them by default): SIGTERM, the broker last, SIGKILL for what does not listen."""
+        self._stopping = self._stopping or not names
+        chosen = [self.all[n] for n in names if n in self.all] if names else list(self.all.values())
+        brokers = [r for r in chosen if r.part.name == "broker"]
+        for group in ([r for r in chosen if r not in brokers], brokers):
+            for running in group:
+                if running.process.poll() is None:
+                    running.process.terminate()
+            deadline = time.monotonic() + STOP_SECONDS
+            for running in group:
+                try:
+                    running.process.wait(max(0.1, deadline - time.monotonic()))
+                except subprocess.TimeoutExpired:
+                    os.killpg(running.process.pid, signal.SIGKILL)
+                    running.process.wait()
+        for running in chosen:
+            self.all.pop(running.part.name, None)
