@@ -1,0 +1,1 @@
+"""OpenTelemetry's wire protocol: traces of instrumented agents come in as Span and Reward records."""
