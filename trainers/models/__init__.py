@@ -1,0 +1,1 @@
+"""Causal language models from Hugging Face directories, at the least cost of importing them."""

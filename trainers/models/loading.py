@@ -1,0 +1,125 @@
+"""Reads a causal language model from a Hugging Face directory."""
+
+import json
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from headrace.streams.errors import HeadraceError
+from headrace.trainers.models.llama import Llama, LlamaSettings
+
+
+class CausalLM(Protocol):
+    """What scoring and training ask of a model; `module` owns the parameters, under Hugging Face's names."""
+
+    @property
+    def module(self) -> nn.Module: ...
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    def hidden(self, token_ids: Tensor) -> Tensor: ...
+
+    def head(self, hidden: Tensor) -> Tensor: ...
+
+
+class ModelError(HeadraceError):
+    """The directory holds no model that can be loaded."""
+
+
+def load_causal_lm(directory: Path, *, dtype: torch.dtype = torch.float32) -> CausalLM:
+    """The model of a Hugging Face directory, in evaluation mode (no dropout).
+
+    Raises:
+        ModelError: no config, no safetensors, or tensors that do not fit the config.
+    """
+    config = read_config(directory)
+    settings = LlamaSettings.from_config(config)
+    if settings is None:
+        return _Transformers(directory, dtype)
+    return _Native(settings, read_tensors(directory), directory, dtype)
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """The `config.json` of a Hugging Face directory."""
+    try:
+        return cast(dict[str, Any], json.loads((directory / "config.json").read_text()))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{directory} is no Hugging Face model directory: config.json: {error}") from error
+
+
+def weight_files(directory: Path) -> list[Path]:
+    """The safetensors files of the model: one, or those that the index names."""
+    index = directory / "model.safetensors.index.json"
+    if index.exists():
+        return [directory / name for name in sorted(set(json.loads(index.read_text())["weight_map"].values()))]
+    single = directory / "model.safetensors"
+    if not single.exists():
+        raise ModelError(f"{directory} has no model.safetensors; save the model with save_pretrained first")
+    return [single]
+
+
+def read_tensors(directory: Path) -> dict[str, Tensor]:
+    """All tensors of the model's safetensors files, by name."""
+    tensors: dict[str, Tensor] = {}
+    for path in weight_files(directory):
+        tensors.update(cast(Any, safetensors.torch).load_file(path))
+    return tensors
+
+
+class _Native:
+    def __init__(
+        self, settings: LlamaSettings, tensors: dict[str, Tensor], directory: Path, dtype: torch.dtype
+    ) -> None:
+        self.llama = Llama(settings)
+        if settings.tied:
+            tensors = {"lm_head.weight": tensors["model.embed_tokens.weight"], **tensors}
+        typed = {name: tensor.to(dtype) for name, tensor in tensors.items() if not name.endswith(".inv_freq")}
+        try:
+            self.llama.load_state_dict(typed, assign=True)
+        except RuntimeError as error:
+            raise ModelError(f"the weights in {directory} do not fit its config.json: {error}") from error
+        if settings.tied:
+            self.llama.lm_head.weight = self.llama.model.embed_tokens.weight
+        self.llama.requires_grad_(True).eval()
+
+    @property
+    def module(self) -> nn.Module:
+        return self.llama
+
+    @property
+    def vocab_size(self) -> int:
+        return self.llama.settings.vocab_size
+
+    def hidden(self, token_ids: Tensor) -> Tensor:
+        return self.llama.hidden(token_ids)
+
+    def head(self, hidden: Tensor) -> Tensor:
+        return self.llama.head(hidden)
+
+
+class _Transformers:
+    def __init__(self, directory: Path, dtype: torch.dtype) -> None:
+        # Slow to import; most small models never need it.
+        from transformers import AutoModelForCausalLM
+
+        auto = cast(Any, AutoModelForCausalLM)
+        self.model: Any = auto.from_pretrained(directory, dtype=dtype).eval()
+
+    @property
+    def module(self) -> nn.Module:
+        return self.model
+
+    @property
+    def vocab_size(self) -> int:
+        return int(self.model.config.vocab_size)
+
+    def hidden(self, token_ids: Tensor) -> Tensor:
+        # use_cache off: a cache would cost memory, and makes packed position ids be ignored.
+        return self.model.get_decoder()(input_ids=token_ids, use_cache=False).last_hidden_state
+
+    def head(self, hidden: Tensor) -> Tensor:
+        return self.model.get_output_embeddings()(hidden)
