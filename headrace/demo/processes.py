@@ -115,11 +115,9 @@ class Processes:
     def _read(self, running: Running, stdout: IO[str]) -> None:
         for line in stdout:
             try:
-                value = json.loads(line)
+                value: dict[str, Any] = json.loads(line)
             except ValueError:
-                continue
-            if not isinstance(value, dict):
-                continue
+                continue  # a library printed something
             if running.ready is None and ("ready" in value or "bootstrap" in value):
                 running.ready_cpu = cpu_seconds(running.process.pid)
                 running.ready_seconds = self.seconds()

@@ -1,0 +1,83 @@
+"""`headrace demo`: the whole pipeline on this machine, learning a small task."""
+
+import shlex
+import socket
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from headrace.cli.options import Json, print_json
+from headrace.demo.plan import Plan, task_named
+
+app = typer.Typer(add_completion=False)
+
+DEFAULT_PORT = 9092
+EXIT_INTERRUPTED = 130
+
+
+def _free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, typer.Option(help="Of the model, the tasks' order and the trainer.")] = 0,
+    engine: Annotated[str, typer.Option(help="builtin, or vllm after `make setup-vllm`.")] = "builtin",
+    trainer: Annotated[str, typer.Option(help="grpo.")] = "grpo",
+    task: Annotated[str, typer.Option(help="pick-digit or addition.")] = "pick-digit",
+    out: Annotated[Path | None, typer.Option(help="Folder for curve, logs and checkpoints [demo-out/RUN].")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Hold the broker with its topics until Ctrl-C.")] = False,
+    budget: Annotated[float, typer.Option(help="Seconds of learning after which the demo gives up.")] = 300.0,
+    print_commands: Annotated[bool, typer.Option("--print-commands", help="Print what would be started.")] = False,
+    json_: Json = False,
+) -> None:
+    """Start everything on this machine and watch a model learn.
+
+    Example: headrace demo --seed 1 --json
+    """
+    if engine not in ("builtin", "vllm"):
+        raise typer.BadParameter("builtin or vllm", param_hint="--engine")
+    if trainer != "grpo":
+        raise typer.BadParameter("grpo is the one that there is", param_hint="--trainer")
+    run_id = f"demo-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
+    folder = (out or Path("demo-out") / run_id).resolve()
+    port = DEFAULT_PORT if print_commands else _free_port()
+    plan = Plan(folder, port, seed, task_named(task), engine, run_id)
+    if print_commands:
+        plan.write_dataset()
+        for part in plan.all_parts():
+            print(shlex.join(["headrace", *part.argv]))
+        return
+    _run(plan, budget, keep=keep, json_=json_)
+
+
+def _run(plan: Plan, budget: float, *, keep: bool, json_: bool) -> None:
+    from headrace.demo.display import Display
+    from headrace.demo.report import show
+    from headrace.demo.run import Demo, interrupt_on_sigterm
+
+    interrupt_on_sigterm()
+    display = Display(f"headrace demo: {plan.task.name}", plan.task.goal)
+    running = Demo(plan, display, budget)
+    try:
+        with display:
+            outcome = running.run()
+        show(outcome, Console(stderr=True))
+        if json_:
+            print_json(outcome.line())
+        if keep:
+            print(f"Kafka goes on at {plan.bootstrap}; Ctrl-C ends it.", file=sys.stderr)
+            running.hold()
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    finally:
+        running.stop(keep_data=False)
+    if not outcome.reached:
+        raise typer.Exit(1)

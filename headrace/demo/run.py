@@ -1,0 +1,137 @@
+"""The demo from start to end: start the parts, wait for the goal, drain, check, report."""
+
+import shutil
+import signal
+import time
+from types import FrameType
+from typing import Any
+
+from headrace.demo.checker import check
+from headrace.demo.display import Display
+from headrace.demo.plan import Part, Plan
+from headrace.demo.processes import Processes, Running
+from headrace.demo.progress import Progress
+from headrace.demo.report import Costs, Outcome, write
+from headrace.streams.settings import Settings, load_settings
+
+DRAIN_SECONDS = 60.0
+TICK_SECONDS = 0.25
+PSS_AFTER_STEPS = 20  # by then every part has its full size
+
+
+def interrupt_on_sigterm() -> None:
+    """SIGTERM ends the demo as Ctrl-C does."""
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, handler)
+
+
+class Demo:
+    """One run of the demo."""
+
+    def __init__(self, plan: Plan, display: Display, budget_seconds: float) -> None:
+        self._plan = plan
+        self._display = display
+        self._budget = budget_seconds
+        self._processes = Processes(plan.out / "logs")
+        self._costs = Costs({}, {}, {})
+        self._pss: dict[str, int] = {}
+
+    def run(self) -> Outcome:
+        """Runs it; the broker is left running, all else has ended.
+
+        Raises:
+            PartFailedError: a part ended, or was not ready in time.
+        """
+        self._plan.write_dataset()
+        settings = self._settings()
+        broker = self._start()
+        progress = Progress(settings, self._plan.run_id, self._processes.seconds)
+        progress.start()
+        try:
+            feeder = self._processes.start(self._plan.feeder())
+            self._say("learning")
+            self._learn(progress)
+            reached_after = progress.curve.goal_reached_after
+            seconds = reached_after if reached_after is not None else self._processes.seconds()
+            self._say("draining")
+            self._drain(progress, feeder)
+            self._costs = Costs(self._processes.cpu(), self._ready_seconds(), self._pss or self._processes.pss())
+        finally:
+            progress.close()
+        self._say("checking the topics")
+        self._processes.stop(*[name for name in self._processes.all if name != "broker"])
+        verdict = check(settings, self._plan.run_id)
+        outcome = Outcome(
+            self._plan, str((broker.ready or {}).get("version")), seconds, verdict, progress.curve, self._costs
+        )
+        write(outcome)
+        return outcome
+
+    def hold(self) -> None:
+        """Keeps the broker until Ctrl-C."""
+        while True:
+            self._processes.check()
+            time.sleep(TICK_SECONDS)
+
+    def stop(self, *, keep_data: bool) -> None:
+        """Ends every process."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        self._processes.stop()
+        if not keep_data:
+            shutil.rmtree(self._plan.out / "kafka", ignore_errors=True)
+
+    def _settings(self) -> Settings:
+        return load_settings(bootstrap=self._plan.bootstrap, prefix=self._plan.prefix)
+
+    def _say(self, phase: str) -> None:
+        self._display.say(phase, self._processes.seconds())
+
+    def _start(self) -> Running:
+        processes, plan = self._processes, self._plan
+        broker = processes.start(plan.broker())
+        self._say("starting Kafka, making a model")
+        processes.start(plan.make_model())
+        processes.wait_ready("broker")
+        processes.start(plan.topics())
+        processes.wait_ended("topics")
+        self._say("starting engine, trainer, gateway, processors, runners")
+        services: list[Part] = list(plan.services())
+        for part in services:
+            processes.start(part)
+        processes.wait_ready(*[p.name for p in services if not p.name.startswith("runner")])
+        processes.wait_ended("model")
+        return broker
+
+    def _learn(self, progress: Progress) -> None:
+        deadline = time.monotonic() + self._budget
+        while progress.curve.goal_reached_after is None and time.monotonic() < deadline:
+            self._processes.check()
+            self._display.update(progress.curve, progress.rates(), self._processes.seconds())
+            if not self._pss and progress.curve.steps >= PSS_AFTER_STEPS:
+                self._pss = self._processes.pss()
+            time.sleep(TICK_SECONDS)
+
+    def _drain(self, progress: Progress, feeder: Running) -> None:
+        if progress.curve.goal_reached_after is None:
+            feeder.process.terminate()
+        self._processes.wait(lambda: feeder.process.poll() is not None, "feeder stopped", DRAIN_SECONDS)
+        self._processes.release("feeder")
+        produced = _produced(feeder)
+
+        def decided() -> bool:
+            self._display.update(progress.curve, progress.rates(), self._processes.seconds())
+            return progress.curve.decided >= produced
+
+        self._processes.wait(decided, f"{produced} rollouts decided", DRAIN_SECONDS)
+
+    def _ready_seconds(self) -> dict[str, float]:
+        return {n: round(r.ready_seconds, 2) for n, r in self._processes.all.items() if r.ready_seconds is not None}
+
+
+def _produced(feeder: Running) -> int:
+    last: dict[str, Any] = feeder.output[-1] if feeder.output else {}
+    return int(last.get("produced", 0))
