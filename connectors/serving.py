@@ -44,7 +44,13 @@ def endpoint(listener: socket.socket) -> str:
 async def serve(app: Any, listener: socket.socket, on_ready: Callable[[], Awaitable[None]] | None = None) -> None:
     """Serves until a signal comes; on_ready runs once requests are answered."""
     config = uvicorn.Config(
-        app, access_log=False, log_config=None, lifespan="off", timeout_graceful_shutdown=GRACE_SECONDS
+        app,
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        lifespan="off",
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
     )
     server = _Server(config)
     loop = asyncio.get_running_loop()
@@ -55,7 +61,7 @@ async def serve(app: Any, listener: socket.socket, on_ready: Callable[[], Awaita
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started and not serving.done():
+    while not server.started and not serving.done():  # noqa: ASYNC110 (uvicorn has no event for it)
         await asyncio.sleep(0.005)
     if on_ready is not None and not serving.done():
         await on_ready()

@@ -54,7 +54,7 @@ class Backend(ABC):
 
     @abstractmethod
     def prefill(self, prompts: Sequence[Sequence[int]], copies: Sequence[int]) -> Tensor:
-        """Appends copies[i] rows for prompts[i], each computed once; logits [sum(copies), vocab_size] of what follows."""
+        """Appends copies[i] rows for prompts[i], computed once; logits [sum(copies), vocab_size] of what follows."""
 
     @abstractmethod
     def decode(self, tokens: Tensor) -> Tensor:

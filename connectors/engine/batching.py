@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -203,9 +203,9 @@ class Batcher:
         tokens, logprobs = sample(logits, [choice.sampling for choice in choices], uniforms)
         chosen = logprobs.gather(1, tokens[:, None])[:, 0]
         widest = max(choice.top_logprobs for choice in choices)
-        top = [column.tolist() for column in logprobs.topk(widest)] if widest else None
+        top = _lists(*logprobs.topk(widest)) if widest else None
         self.counters.tokens += len(choices)
-        for i, (choice, token, logprob) in enumerate(zip(choices, tokens.tolist(), chosen.tolist(), strict=True)):
+        for i, (choice, token, logprob) in enumerate(zip(choices, *_lists(tokens, chosen), strict=True)):
             if not choice.token_ids:
                 choice.version_min = self.version
             choice.version_max, choice.weights_id = self.version, self.weights_id
@@ -232,6 +232,10 @@ def _finish(choice: Generation, token: int) -> None:
         choice.text, choice.stop_reason = found
     elif len(choice.token_ids) >= choice.max_tokens:
         choice.finish_reason = "length"
+
+
+def _lists(*tensors: Tensor) -> list[list[Any]]:
+    return [cast("list[Any]", tensor.tolist()) for tensor in tensors]  # pyright: ignore[reportUnknownMemberType]
 
 
 def _fill_holes(alive: list[bool]) -> list[int]:

@@ -39,13 +39,12 @@ class ChatTokenizer:
         self._special = {
             name: content for name in ("bos_token", "eos_token", "pad_token") if (content := _text(settings.get(name)))
         }
-        ends = [
-            _read(directory / "generation_config.json").get("eos_token_id"),
-            _read(directory / "config.json").get("eos_token_id"),
-            self._tokenizer.token_to_id(self._special.get("eos_token", "")),
-        ]
         self.stop_ids = frozenset(
-            i for end in ends if end is not None for i in (end if isinstance(end, list) else [end])
+            [
+                *_ids(_read(directory / "generation_config.json").get("eos_token_id")),
+                *_ids(_read(directory / "config.json").get("eos_token_id")),
+                *_ids(self._tokenizer.token_to_id(self._special.get("eos_token", ""))),
+            ]
         )
         self._template = _template(directory, settings)
         self._prompts: OrderedDict[bytes, tuple[int, ...]] = OrderedDict()
@@ -91,6 +90,11 @@ def _read(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(path.read_text())) if path.exists() else {}
 
 
+def _ids(value: int | list[int] | None) -> list[int]:
+    """An end as saved: one id, several or none."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
 def _text(token: object) -> str | None:
     """A special token as saved: a string, or an object with its content."""
     if isinstance(token, dict):
@@ -104,8 +108,8 @@ def _load(directory: Path) -> Tokenizer:
     from transformers import AutoTokenizer
 
     # Converts the older formats (sentencepiece, vocab.json with merges.txt).
-    slow: Any = AutoTokenizer.from_pretrained(directory)
-    return cast("Tokenizer", slow.backend_tokenizer)
+    load = cast("Any", AutoTokenizer.from_pretrained)  # pyright: ignore[reportUnknownMemberType]
+    return cast("Tokenizer", load(directory).backend_tokenizer)
 
 
 def _raise(message: str) -> str:
@@ -133,5 +137,6 @@ def _template(directory: Path, settings: dict[str, Any]) -> jinja2.Template | No
         trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols]
     )
     environment.filters["tojson"] = _to_json
-    environment.globals.update(raise_exception=_raise, strftime_now=_now)  # pyright: ignore[reportUnknownMemberType]
+    names = cast("dict[str, Any]", environment.globals)
+    names.update(raise_exception=_raise, strftime_now=_now)
     return environment.from_string(source)

@@ -182,7 +182,7 @@ def plan(
         top_k=max(0, request.top_k or 0),
         top_p=1.0 if request.top_p is None else request.top_p,
     )
-    stop_ids = frozenset() if request.ignore_eos else tokenizer.stop_ids
+    stop_ids = frozenset[int]() if request.ignore_eos else tokenizer.stop_ids
     if request.stop_token_ids:
         stop_ids |= frozenset(request.stop_token_ids)
     stops = _stops(request)
@@ -255,7 +255,7 @@ def _choice(
 
 def _logprobs(choice: Generation, tokenizer: ChatTokenizer) -> list[dict[str, Any]]:
     content = [
-        _entry(token, logprob, tokenizer) | {"top_logprobs": []}
+        {**_entry(token, logprob, tokenizer), "top_logprobs": list[Any]()}
         for token, logprob in zip(choice.token_ids, choice.logprobs, strict=True)
     ]
     for entry, alternatives in zip(content, choice.alternatives, strict=False):

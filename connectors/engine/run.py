@@ -87,7 +87,7 @@ async def _main(options: EngineOptions) -> None:
         facts = {"ready": "engine", "worker_id": worker_id, "endpoint": endpoint(listener), "policy": options.policy}
         print(json.dumps(facts | {"loaded_version": 0}), flush=True)  # noqa: T201
 
-    serving = asyncio.create_task(serve(server.app(), listener, ready))
+    serving = asyncio.create_task(serve(server, listener, ready))
     done, _ = await asyncio.wait({serving, working}, return_when=asyncio.FIRST_COMPLETED)
     counters = batcher.counters
     log.info("served %s", counters)

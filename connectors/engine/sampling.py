@@ -69,7 +69,7 @@ def sample(logits: Tensor, settings: Sequence[Sampling], uniforms: Sequence[floa
 def _truncate(logits: Tensor, settings: Sequence[Sampling]) -> Tensor:
     """-inf outside the k likeliest tokens and outside the smallest set that holds top_p of what is left."""
     width = logits.shape[-1]
-    ordered, index = logits.sort(-1, descending=True, stable=True)
+    ordered, index = torch.sort(logits, dim=-1, descending=True, stable=True)
     rank = torch.arange(width)
     k = torch.tensor([min(s.top_k, width) if s.top_k > 0 else width for s in settings])[:, None]
     ordered = ordered.masked_fill(rank >= k, -torch.inf)

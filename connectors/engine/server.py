@@ -7,13 +7,11 @@ import logging
 import random
 import time
 import uuid
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+import msgspec
 import orjson
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from headrace.connectors.engine.backend import Backend
 from headrace.connectors.engine.batching import Batcher
@@ -31,8 +29,9 @@ from headrace.connectors.engine.weights import (
 log = logging.getLogger(__name__)
 
 
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(orjson.dumps(value), status, media_type="application/json")
+Answer = tuple[int, Any]
+"""Status and the JSON value."""
+Message = MutableMapping[str, Any]
 
 
 class EngineServer:
@@ -53,18 +52,40 @@ class EngineServer:
         self._identity = uuid.uuid4().hex
         self._answered = 0
         self._created = int(time.time())
+        self._routes: dict[tuple[str, str], Callable[[bytes], Awaitable[Answer]]] = {
+            ("POST", "/v1/chat/completions"): self._chat,
+            ("GET", "/v1/models"): self._models,
+            ("GET", "/health"): self._health,
+            ("GET", "/headrace/weights"): self._weights,
+            ("POST", "/headrace/load_weights"): self._load,
+        }
 
-    def app(self) -> Starlette:
-        """The ASGI application."""
-        return Starlette(
-            routes=[
-                Route("/v1/chat/completions", self._chat, methods=["POST"]),
-                Route("/v1/models", self._models),
-                Route("/health", self._health),
-                Route("/headrace/weights", self._weights),
-                Route("/headrace/load_weights", self._load, methods=["POST"]),
-            ]
-        )
+    async def __call__(
+        self,
+        scope: Message,
+        receive: Callable[[], Awaitable[Message]],
+        send: Callable[[Message], Awaitable[None]],
+    ) -> None:
+        """ASGI. Written out, because a framework's routing costs as much as the rest of a short request."""
+        handler = self._routes.get((scope["method"], scope["path"]))
+        parts: list[bytes] = []
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            parts.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        status, value = await handler(b"".join(parts)) if handler else self._unknown(scope)
+        raw = orjson.dumps(value)
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(raw)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": raw})
+
+    def _unknown(self, scope: Message) -> Answer:
+        method, path = scope["method"], scope["path"]
+        status = 405 if any(path == known for _, known in self._routes) else 404
+        return status, RequestError(f"{method} {path} is not served here", status=status).body()
 
     def loaded(self, *, changed: bool = False, seconds: float = 0.0) -> LoadedVersion:
         """What is served now."""
@@ -92,9 +113,9 @@ class EngineServer:
         self._backend.check(tensors)
         return self._backend.prepare(tensors)
 
-    async def _chat(self, request: Request) -> Response:
+    async def _chat(self, raw: bytes) -> Answer:
         try:
-            asked = parse_request(await request.body())
+            asked = parse_request(raw)
             if asked.model is not None and asked.model not in self._names:
                 known = ", ".join(sorted(self._names))
                 raise RequestError(
@@ -106,44 +127,33 @@ class EngineServer:
             seed = self._seeds.getrandbits(63)
             prompt, choices = plan(asked, self._tokenizer, self._backend.max_positions, self.batcher.max_batch, seed)
         except RequestError as error:
-            return _json(error.body(), error.status)
+            return error.status, error.body()
         await self.batcher.generate(prompt, choices)
         self._answered += 1
         identity = f"chatcmpl-{self._identity}-{self._answered}"
-        return _json(completion(asked, identity, asked.model or self.policy, prompt, choices, self._tokenizer))
+        return 200, completion(asked, identity, asked.model or self.policy, prompt, choices, self._tokenizer)
 
-    async def _models(self, request: Request) -> Response:
-        del request
+    async def _models(self, _: bytes) -> Answer:
         models = [
             {"id": name, "object": "model", "created": self._created, "owned_by": "headrace"}
             | {"max_model_len": self._backend.max_positions}
             for name in sorted(self._names, key=lambda name: (name != self.policy, name))
         ]
-        return _json({"object": "list", "data": models})
+        return 200, {"object": "list", "data": models}
 
-    async def _health(self, request: Request) -> Response:
-        del request
-        return _json({"status": "ok"})
+    async def _health(self, _: bytes) -> Answer:
+        return 200, {"status": "ok"}
 
-    async def _weights(self, request: Request) -> Response:
-        del request
+    async def _weights(self, _: bytes) -> Answer:
         loaded = self.loaded()
-        return _json({"policy": loaded.policy, "version": loaded.version, "weights_id": loaded.weights_id})
+        return 200, {"policy": loaded.policy, "version": loaded.version, "weights_id": loaded.weights_id}
 
-    async def _load(self, request: Request) -> Response:
+    async def _load(self, raw: bytes) -> Answer:
         try:
-            weights = parse_weights(await request.body())
+            weights = parse_weights(raw)
             loaded = await self.load(weights)
         except WeightsRefused as refused:
             log.warning("weights refused (%s): %s", refused.reason, refused)
-            return _json(refused.body(), refused.status)
+            return refused.status, refused.body()
         log.info("loaded %s version %d in %.1f ms", loaded.policy, loaded.version, 1e3 * loaded.seconds)
-        return _json(
-            {
-                "policy": loaded.policy,
-                "version": loaded.version,
-                "weights_id": loaded.weights_id,
-                "changed": loaded.changed,
-                "seconds": loaded.seconds,
-            }
-        )
+        return 200, msgspec.structs.asdict(loaded)

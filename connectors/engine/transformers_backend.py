@@ -22,8 +22,8 @@ class TransformersBackend(Backend):
     """
 
     def __init__(self, directory: Path, config: dict[str, Any], tensors: Mapping[str, TensorBytes]) -> None:
-        self._config: Any = AutoConfig.from_pretrained(directory)
-        text = self._config.get_text_config()
+        self._config = cast("Any", AutoConfig.from_pretrained(directory))
+        text: Any = self._config.get_text_config()
         self.vocab_size = int(text.vocab_size)
         self.max_positions = int(getattr(text, "max_position_embeddings", None) or 2048)
         self.signature = signature(tensors)

@@ -168,11 +168,10 @@ def _warm_start(
         gradients = torch.autograd.grad(loss, parameters)
         value = loss.item()
         with torch.no_grad():
-            torch._foreach_lerp_(first, gradients, 0.1)  # pyright: ignore[reportPrivateImportUsage]
-            torch._foreach_mul_(second, 0.999)  # pyright: ignore[reportPrivateImportUsage]
-            torch._foreach_addcmul_(second, gradients, gradients, 0.001)  # pyright: ignore[reportPrivateImportUsage]
             scale = (1 - 0.999**step) ** 0.5
-            for parameter, mean, square in zip(parameters, first, second, strict=True):
+            for parameter, gradient, mean, square in zip(parameters, gradients, first, second, strict=True):
+                mean.lerp_(gradient, 0.1)
+                square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
                 parameter.addcdiv_(mean, (square.sqrt() / scale).add_(1e-8), value=-rate / (1 - 0.9**step))
     for parameter in parameters:
         parameter.requires_grad_(False)
