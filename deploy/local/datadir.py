@@ -24,7 +24,7 @@ DYING_SECONDS = 5.0
 class DataDirectory:
     """A directory that this process holds until `release`.
 
-    It is held by a lock on its marker file. The JVMs inherit the lock, so the directory is in use while any of them lives.
+    It is held by a lock on its marker file. The JVMs inherit the lock: the directory is in use while any of them lives.
 
     Raises:
         DataDirectoryError: it cannot be made or written, or holds files of someone else.

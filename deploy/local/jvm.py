@@ -1,6 +1,7 @@
 """Flags of the local JVMs."""
 
 import os
+from pathlib import Path
 
 from headrace.deploy.local.errors import LocalError
 
@@ -26,3 +27,8 @@ def broker_options() -> list[str]:
     """Flags of the broker; those in `HEADRACE_BROKER_JAVA_OPTS` come last and win."""
     own = os.environ.get("HEADRACE_BROKER_JAVA_OPTS", "").split()
     return [heap(), "-XX:+ExitOnOutOfMemoryError", *SMALL_MACHINE, *QUIET, *own]
+
+
+def aot_options(cache: Path) -> list[str]:
+    """Use an ahead-of-time cache where there is one; Java ignores one that does not fit."""
+    return [f"-XX:AOTCache={cache}"] if cache.exists() else []

@@ -9,10 +9,10 @@ from headrace.deploy.local.cache import exclusive
 from headrace.deploy.local.datadir import DataDirectory, kafka_uuid
 from headrace.deploy.local.errors import LocalError, PortInUseError, ProcessDiedError
 from headrace.deploy.local.java import Java
-from headrace.deploy.local.jvm import SMALL_MACHINE, broker_options
+from headrace.deploy.local.jvm import SMALL_MACHINE, aot_options, broker_options
 from headrace.deploy.local.lockfile import Lock
 from headrace.deploy.local.ports import HOST, accepts, free_port, is_free
-from headrace.deploy.local.process import ChildProcess
+from headrace.deploy.local.process import STOP_SECONDS, ChildProcess
 from headrace.deploy.local.properties import render, server_properties
 from headrace.deploy.local.stamps import write_whole
 
@@ -72,7 +72,7 @@ class KafkaNode:
         self._data.format(bootstrap_checkpoint(self._java, self._classpath, self._home))
         for race in range(RACES):
             try:
-                self._start_once(port or free_port(), options or self._aot_options())
+                self._start_once(port or free_port(), options or aot_options(self.aot_cache))
                 return
             except ProcessDiedError as error:
                 if TAKEN not in error.log_tail or race == RACES - 1:
@@ -96,13 +96,10 @@ class KafkaNode:
         self._process.wait_until(lambda: accepts(port), READY_SECONDS)
         self._process.wait_until(Probe(f"{HOST}:{port}"), READY_SECONDS)
 
-    def _aot_options(self) -> list[str]:
-        return [f"-XX:AOTCache={self.aot_cache}"] if self.aot_cache.exists() else []
-
-    def stop(self) -> None:
+    def stop(self, timeout: float = STOP_SECONDS) -> None:
         """Stop it cleanly; does nothing where it does not run."""
         if self._process:
-            self._process.stop()
+            self._process.stop(timeout)
 
 
 LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")

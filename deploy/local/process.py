@@ -75,12 +75,12 @@ class ChildProcess:
                 raise LocalError(f"{self.name} was not ready after {timeout:.0f} s; the end of its log:\n{self.tail()}")
             time.sleep(POLL_SECONDS)
 
-    def stop(self) -> None:
-        """Terminate it, and kill it where it does not end in time."""
+    def stop(self, timeout: float = STOP_SECONDS) -> None:
+        """Terminate it, and kill it where it does not end within `timeout` seconds."""
         if self.returncode is None:
             self._process.terminate()
         try:
-            self._process.wait(STOP_SECONDS)
+            self._process.wait(timeout)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

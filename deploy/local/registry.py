@@ -6,9 +6,9 @@ from pathlib import Path
 from headrace.deploy.local.datadir import DataDirectory
 from headrace.deploy.local.errors import ProcessDiedError
 from headrace.deploy.local.java import Java
-from headrace.deploy.local.jvm import QUIET, SMALL_MACHINE
+from headrace.deploy.local.jvm import QUIET, SMALL_MACHINE, aot_options
 from headrace.deploy.local.ports import HOST, accepts, free_port
-from headrace.deploy.local.process import ChildProcess
+from headrace.deploy.local.process import STOP_SECONDS, ChildProcess
 
 API = "/apis/ccompat/v7"
 HEAP = "-Xmx256m"
@@ -32,8 +32,17 @@ class Registry:
         """Of its Confluent-compatible API."""
         return f"http://{HOST}:{self._port}{API}"
 
-    def launch(self) -> None:
-        """Start the JVM, without waiting for it."""
+    @property
+    def aot_cache(self) -> Path:
+        """Where `warm_up` leaves the ahead-of-time cache of this Java."""
+        return self._app.parent / f"registry-{self._java.identity}.aot"
+
+    def launch(self, *, options: list[str] | None = None) -> None:
+        """Start the JVM, without waiting for it.
+
+        Args:
+            options: more JVM flags.
+        """
         self._port = free_port()
         self._data.registry.mkdir(exist_ok=True)
         # WRITE_DELAY=0: ids are in records for good, so an id must not be given before it is on disk.
@@ -49,7 +58,8 @@ class Registry:
             "apicurio.datasource.jdbc.initial-size": "2",
             "apicurio.datasource.jdbc.min-size": "2",
         }
-        flags = [HEAP, *SMALL_MACHINE, *QUIET, *(f"-D{key}={value}" for key, value in settings.items())]
+        more = options or aot_options(self.aot_cache)
+        flags = [HEAP, *SMALL_MACHINE, *QUIET, *more, *(f"-D{key}={value}" for key, value in settings.items())]
         self._process = ChildProcess(
             "the registry",
             [self._java.command, *flags, "-jar", str(self._app / "quarkus-run.jar")],
@@ -80,10 +90,10 @@ class Registry:
         if self._process:
             self._process.check()
 
-    def stop(self) -> None:
+    def stop(self, timeout: float = STOP_SECONDS) -> None:
         """Stop it cleanly; does nothing where it does not run."""
         if self._process:
-            self._process.stop()
+            self._process.stop(timeout)
 
     def _answers(self) -> bool:
         if not accepts(self._port):
