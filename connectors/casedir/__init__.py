@@ -1,0 +1,1 @@
+"""Recorded traces in a directory: read, replayed through the assembler, and told as JSON."""

@@ -1,0 +1,216 @@
+"""The assembler without Kafka: the same functions over a log in memory and a clock that is told to move.
+
+For replaying recorded traces, for tests, and as the plainest account of what the Kafka loop does with each record.
+"""
+
+from collections import Counter
+
+import msgspec
+
+from headrace.schemas.records import AttemptEvent, Reward, Span, Task, TaskFacts, Trajectory
+from headrace.streams.assembly.closing import Closing, Step
+from headrace.streams.assembly.drop import LATE
+from headrace.streams.assembly.recognise import is_model_call
+from headrace.streams.assembly.records import Positions, RolloutRecords
+from headrace.streams.assembly.settings import AssemblySettings
+from headrace.streams.assembly.trajectory import assemble
+from headrace.streams.assembly.values import span_attributes
+from headrace.streams.ends import Verdict, retry_follows
+
+UNKNOWN_TARGET = "unknown_target"
+SESSION_IDLE_SECONDS = 600.0
+FAR_BEYOND_SECONDS = 100_000.0
+
+
+class OfflineRollout(msgspec.Struct):
+    """A rollout between its first record and its last revision."""
+
+    records: RolloutRecords
+    closing: Closing | None = None
+    limit: Positions | None = None  # set once closed
+    trajectory: Trajectory | None = None
+    external: bool = False
+    last_activity: int = 0  # milliseconds
+
+    @property
+    def closed(self) -> bool:
+        return self.trajectory is not None
+
+
+class OfflineAssembler:
+    """Takes records in the order of arrival; trajectories stand in `rollouts` once they are closed.
+
+    The clock stands still but for `advance`. Arrival is the log's order.
+    """
+
+    def __init__(self, settings: AssemblySettings) -> None:
+        self.settings = settings
+        self.rollouts: dict[str, OfflineRollout] = {}
+        self.tasks: dict[str, Task] = {}
+        self.counters: Counter[str] = Counter()
+        self.now = 0  # milliseconds
+        self._next = 0  # one sequence of offsets, and of append times for the order
+        self._segments: dict[str, int] = {}
+
+    def add_task(self, task: Task) -> None:
+        """Of several tasks with one id the first is the task; retries only repeat it."""
+        self.tasks.setdefault(task.rollout_id, task)
+
+    def add_event(self, event: AttemptEvent, *, judged: bool = True) -> None:
+        """Take an attempt event. `judged` is false where nobody has set `final`: the task's retry rule does."""
+        task = self.tasks.get(event.rollout_id)
+        if not judged:
+            config = task.config if task is not None else None
+            event.final = config is None or not retry_follows(
+                event.type, event.attempt, config.max_attempts, config.retry_condition
+            )
+        if event.type == "started" and event.task is None and task is not None:
+            event.task = facts_of(task)
+        rollout = self._rollout(event.rollout_id)
+        offset = self._offset()
+        if rollout.records.add_event(event, offset, offset) is Verdict.CLOSES:
+            rollout.closing = Closing(self.now, event.complete)
+            self._settle(rollout)
+
+    def add_span(self, span: Span) -> None:
+        """Take a span. One of a rollout that nobody enqueued opens an external rollout."""
+        rollout = self._rollout(self._segment(span))
+        offset = self._offset()
+        if not rollout.records.judge.attempts and span.rollout_id not in self.tasks and not rollout.closed:
+            self._open_external(rollout, span)
+        if not rollout.records.add_span(span, offset, offset):
+            return
+        rollout.last_activity = self.now
+        if rollout.closed:
+            if is_model_call(span, span_attributes(span)):
+                self.counters[LATE] += 1
+        elif rollout.external and span.parent_id is None and span.rollout_id == span.trace_id:
+            self._end_external(rollout)
+
+    def add_reward(self, reward: Reward) -> None:
+        """Take a reward. A late one makes a revision; one for a rollout that nobody knows is counted."""
+        name = self._current(reward.rollout_id)
+        rollout = self.rollouts.get(name)
+        if rollout is None:
+            if reward.rollout_id not in self.tasks:
+                self.counters[UNKNOWN_TARGET] += 1
+                return
+            rollout = self._rollout(name)
+        offset = self._offset()
+        if not rollout.records.add_reward(reward, offset, offset) or rollout.trajectory is None:
+            return
+        if rollout.limit is not None and reward.attempt_id in (None, rollout.trajectory.attempt_id):
+            rollout.limit = Positions(rollout.limit.spans, self._next)
+            rollout.trajectory = self._assemble(rollout, rollout.trajectory.revision + 1)
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock and close what is due."""
+        self.now += round(seconds * 1000)
+        for rollout in list(self.rollouts.values()):
+            idle = self.now - rollout.last_activity
+            if rollout.external and rollout.closing is None and idle >= SESSION_IDLE_SECONDS * 1000:
+                self._end_external(rollout)
+            self._settle(rollout)
+
+    def finish(self) -> None:
+        """Move the clock far beyond every wait."""
+        self.advance(FAR_BEYOND_SECONDS)
+        self.advance(FAR_BEYOND_SECONDS)
+
+    def _settle(self, rollout: OfflineRollout) -> None:
+        closing = rollout.closing
+        if closing is None or rollout.closed:
+            return
+        read = Positions(self._next, self._next)
+        while True:
+            step = closing.step(rollout.records, read, self.now, self.settings.settle_seconds)
+            if step is Step.BARRIER:
+                closing.set_barrier(read, rollout.records)
+                continue
+            if step is Step.CLOSE:
+                rollout.limit = closing.barrier
+                rollout.trajectory = self._assemble(rollout, 0)
+            return
+
+    def _assemble(self, rollout: OfflineRollout, revision: int) -> Trajectory:
+        judge = rollout.records.judge
+        task = self.tasks.get(rollout.records.rollout_id)
+        if judge.facts is None and task is not None:
+            judge.facts = facts_of(task)
+        return assemble(
+            rollout.records,
+            self.settings,
+            assembled_at=self.now * 1000,
+            limit=rollout.limit,
+            revision=revision,
+            counters=self.counters,
+        )
+
+    def _rollout(self, rollout_id: str) -> OfflineRollout:
+        rollout = self.rollouts.get(rollout_id)
+        if rollout is None:
+            rollout = self.rollouts[rollout_id] = OfflineRollout(RolloutRecords(rollout_id), last_activity=self.now)
+        return rollout
+
+    def _offset(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _current(self, rollout_id: str) -> str:
+        segment = self._segments.get(rollout_id, 1)
+        return rollout_id if segment == 1 else f"{rollout_id}~{segment}"
+
+    def _segment(self, span: Span) -> str:
+        """The segment a span belongs to; after the close of an external rollout a new trace opens the next one."""
+        name = self._current(span.rollout_id)
+        rollout = self.rollouts.get(name)
+        if rollout is None or not (rollout.external and rollout.closed):
+            return name
+        for number in range(1, self._segments.get(span.rollout_id, 1) + 1):
+            earlier = span.rollout_id if number == 1 else f"{span.rollout_id}~{number}"
+            known = self.rollouts[earlier].records.spans.values()
+            if any(other.record.trace_id == span.trace_id for other in known):
+                return earlier
+        self._segments[span.rollout_id] = self._segments.get(span.rollout_id, 1) + 1
+        return self._current(span.rollout_id)
+
+    def _open_external(self, rollout: OfflineRollout, span: Span) -> None:
+        rollout.external = True
+        rollout_id = rollout.records.rollout_id
+        self.add_event(
+            AttemptEvent(
+                rollout_id=rollout_id,
+                attempt_id=span.attempt_id or f"{rollout_id}-1",
+                type="started",
+                task=TaskFacts(origin="external", session_id=span.session_id),
+                at=self.now * 1000,
+            )
+        )
+
+    def _end_external(self, rollout: OfflineRollout) -> None:
+        attempt = rollout.records.judge.latest
+        if rollout.closing is not None or attempt is None:
+            return
+        self.add_event(
+            AttemptEvent(
+                rollout_id=rollout.records.rollout_id,
+                attempt_id=attempt.attempt_id,
+                attempt=attempt.attempt,
+                type="succeeded",
+                final=True,
+                at=self.now * 1000,
+            )
+        )
+
+
+def facts_of(task: Task) -> TaskFacts:
+    """What travels of a task on `started`."""
+    return TaskFacts(
+        group_id=task.group_id,
+        group_size=task.group_size,
+        sample_index=task.sample_index,
+        mode=task.mode,
+        run_id=task.run_id,
+        resources_id=task.resources_id,
+        input=task.input,
+    )
