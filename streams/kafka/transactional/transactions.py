@@ -1,0 +1,148 @@
+"""One producer's transactions: begin, produce, offsets, commit."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from headrace.schemas.records import LogPosition
+from headrace.streams.errors import FencedError
+from headrace.streams.kafka.clients import make_producer
+from headrace.streams.kafka.messages import OutMessage
+from headrace.streams.kafka.transactional.errors import SessionLostError, cause, is_fenced
+from headrace.streams.kafka.transactional.processor import Follow
+from headrace.streams.settings import Settings
+
+log = logging.getLogger(__name__)
+
+CALL_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0  # with a broker that is away; then the session is given up
+FULL_QUEUE_POLL_SECONDS = 0.05
+
+
+class Transactions:
+    """The producer of one transactional.id.
+
+    Raises:
+        FencedError: (any method) another process has taken the id.
+        SessionLostError: (any method) make a new one.
+    """
+
+    def __init__(self, settings: Settings, client_id: str, transactional_id: str) -> None:
+        self._timeout = settings.transaction_timeout.total_seconds()
+        self._id = transactional_id
+        self._producer = make_producer(settings, client_id, transactional_id=transactional_id)
+        self._began = time.monotonic()
+        self._open = False
+        self._retrying("init", lambda: self._producer.init_transactions(CALL_SECONDS))
+
+    def write(
+        self,
+        messages: list[OutMessage],
+        follow: Follow | None,
+        offsets: list[TopicPartition],
+        group_metadata: Any,
+    ) -> list[LogPosition]:
+        """One transaction; the positions of what `follow` returned."""
+        self._began = time.monotonic()
+        self._call("begin", self._producer.begin_transaction)
+        self._open = True
+        after: list[LogPosition] = []
+        if follow is None:
+            for message in messages:
+                self._produce(message, None)
+        else:
+            after = self._produce_with_positions(follow(self._flushed(self._produce_with_positions(messages))))
+        if offsets:
+            self._retrying(
+                "offsets",
+                lambda: self._producer.send_offsets_to_transaction(offsets, group_metadata, CALL_SECONDS),
+            )
+        self._retrying("commit", lambda: self._producer.commit_transaction(CALL_SECONDS))
+        self._open = False
+        return after
+
+    def abort(self) -> None:
+        """Gives up the open transaction, as far as the brokers can be reached; they end it by themselves else."""
+        if not self._open:
+            return
+        self._open = False
+        try:
+            self._producer.abort_transaction(self._timeout)
+        except KafkaException as error:
+            log.warning("%s: abort: %s", self._id, cause(error).str())
+
+    def close(self) -> None:
+        """Lets the producer go."""
+        self.abort()
+        self._producer.purge()
+
+    def _produce_with_positions(self, messages: list[OutMessage]) -> list[LogPosition]:
+        positions = [LogPosition(partition=-1, offset=-1) for _ in messages]
+        for message, position in zip(messages, positions, strict=True):
+            self._produce(message, _reporter(position))
+        return positions
+
+    def _flushed(self, positions: list[LogPosition]) -> list[LogPosition]:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self._producer.flush(CALL_SECONDS):
+            if time.monotonic() > deadline:
+                raise SessionLostError(f"{self._id}: the brokers do not take records; trying again with new clients")
+        if any(p.offset < 0 for p in positions):
+            raise SessionLostError(f"{self._id}: the brokers refused a record of the transaction")
+        return positions
+
+    def _produce(self, message: OutMessage, on_delivery: Callable[[Any, Any], None] | None) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    message.topic,
+                    message.value,
+                    message.key,
+                    message.partition,
+                    on_delivery,
+                    headers=message.headers or None,  # type: ignore[arg-type]
+                )
+                return
+            except BufferError:
+                self._producer.poll(FULL_QUEUE_POLL_SECONDS)
+            except KafkaException as error:
+                raise self._lost("produce", error) from error
+
+    def _retrying(self, what: str, call: Callable[[], object]) -> None:
+        """librdkafka's transactional calls may be called again after a retriable error, and go on where they were."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                call()
+                return
+            except KafkaException as error:
+                if not cause(error).retriable() or time.monotonic() > deadline:
+                    raise self._lost(what, error) from error
+                log.warning("%s: %s: %s; trying again", self._id, what, cause(error).str())
+
+    def _call(self, what: str, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except KafkaException as error:
+            raise self._lost(what, error) from error
+
+    def _lost(self, what: str, error: KafkaException) -> Exception:
+        # The coordinator fences a producer also when its own transaction ran into the time-out: that is no rival.
+        if is_fenced(error) and (what == "begin" or time.monotonic() - self._began < self._timeout):
+            return FencedError(
+                f"{self._id}: another process has taken this transactional.id; "
+                "give each process a --worker-id of its own"
+            )
+        return SessionLostError(f"{self._id}: {what}: {cause(error).str()}")
+
+
+def _reporter(position: LogPosition) -> Callable[[Any, Any], None]:
+    def report(error: Any, message: Any) -> None:
+        if error is None:
+            position.partition = message.partition()
+            position.offset = message.offset()
+
+    return report
