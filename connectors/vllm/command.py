@@ -1,0 +1,97 @@
+"""How the vLLM server is started: its interpreter, its flags and its environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.streams.errors import HeadraceError
+
+INSIDE = Path(__file__).resolve().parent / "inside"
+# The folder whose name is headrace in any installation: headrace/connectors/vllm/command.py.
+PACKAGE = Path(__file__).parents[2]
+PYTHON_VARIABLE = "HEADRACE_VLLM_PYTHON"
+
+
+class VllmMissingError(HeadraceError):
+    """There is no environment with vLLM."""
+
+
+@dataclass(frozen=True, slots=True)
+class VllmOptions:
+    """What `headrace engine vllm` takes; extra goes to vLLM as it is."""
+
+    model: Path
+    port: int
+    policy: str
+    seed: int
+    in_flight: str
+    wait_model: float
+    start_seconds: float
+    extra: tuple[str, ...] = ()
+
+
+def find_python(environment: Mapping[str, str]) -> Path:
+    """The interpreter of the environment that holds vLLM.
+
+    Raises:
+        VllmMissingError: there is none.
+    """
+    if given := environment.get(PYTHON_VARIABLE):
+        if not Path(given).exists():
+            raise VllmMissingError(f"{PYTHON_VARIABLE} names {given}, which does not exist")
+        return Path(given)
+    for folder in (Path.cwd(), *Path(__file__).resolve().parents):
+        if (python := folder / ".venv-vllm" / "bin" / "python").exists():
+            return python
+    raise VllmMissingError(f"no vLLM environment: run `make setup-vllm`, or set {PYTHON_VARIABLE} to its interpreter")
+
+
+def arguments(options: VllmOptions, port: int) -> list[str]:
+    """The server's command line, after the interpreter. A flag in `extra` wins over the same one here."""
+    flags: dict[str, Sequence[str]] = {
+        "--model": [str(options.model.resolve())],
+        "--served-model-name": [options.policy, str(options.model), options.model.name],
+        "--host": ["127.0.0.1"],
+        "--port": [str(port)],
+        "--seed": [str(options.seed)],
+        "--dtype": ["float32"],
+        "--logprobs-mode": ["processed_logprobs"],
+        "--generation-config": ["vllm"],
+        "--enforce-eager": [],
+        "--max-logprobs": ["20"],
+        "--worker-extension-cls": ["headrace_vllm.WorkerExtension"],
+        "--middleware": ["headrace_vllm.Middleware"],
+    }
+    given = {flag.split("=", 1)[0] for flag in options.extra if flag.startswith("--")}
+    parts = ["-m", "vllm.entrypoints.openai.api_server"]
+    for flag, values in flags.items():
+        if flag not in given or flag == "--middleware":
+            parts += [flag, *values]
+    return [*parts, *options.extra]
+
+
+def variables(options: VllmOptions, events: int, environment: Mapping[str, str]) -> dict[str, str]:
+    """The server's environment; what the user has set for vLLM stays.
+
+    events: the file descriptor that the middleware reports loads to.
+    """
+    defaults = {
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_OFFLINE": "1",
+    }
+    path = environment.get("PYTHONPATH")
+    ours = {
+        "PYTHONPATH": os.pathsep.join([str(INSIDE), *([path] if path else [])]),
+        "HEADRACE_PACKAGE": str(PACKAGE),
+        "HEADRACE_POLICY": options.policy,
+        "HEADRACE_IN_FLIGHT": options.in_flight,
+        "HEADRACE_EVENTS_FD": str(events),
+        "HEADRACE_DIE_WITH_PARENT": str(os.getpid()),
+    }
+    return {**defaults, **environment, **ours}
