@@ -72,10 +72,13 @@ def _prepare(registry: bool) -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    # The first signal stops; another must not interrupt the stopping.
     for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)
+        signal.signal(each, _already_stopping)
     raise _Stopped
+
+
+def _already_stopping(number: int, frame: FrameType | None) -> None:
+    """A second signal must not interrupt the stopping."""
 
 
 @contextmanager
