@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
@@ -85,14 +85,26 @@ class Settings(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, Path(FILE))
 
 
+S = TypeVar("S", bound=Settings)
+
+
 def load_settings(**flags: Any) -> Settings:
     """The settings of this process; a flag that is `None` was not given.
 
     Raises:
         SettingsError: names each setting that makes no sense, and where it may be set.
     """
+    return load_settings_as(Settings, **flags)
+
+
+def load_settings_as(settings_type: type[S], **flags: Any) -> S:
+    """As `load_settings`, for a part that has settings of its own beside the pipeline's.
+
+    Raises:
+        SettingsError: as `load_settings`.
+    """
     try:
-        return Settings(**{name: value for name, value in flags.items() if value is not None})
+        return settings_type(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()]
         raise SettingsError(f"settings ({FILE}, HEADRACE_*, flags): " + "; ".join(lines)) from error

@@ -1,0 +1,156 @@
+"""The engines that a gateway may call: who they are, what they have loaded, which of them is called next."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+
+from headrace.connectors.gateway.errors import NOT_FOUND, CallError
+from headrace.connectors.sync.reports import is_report, report_id, url_report_id
+from headrace.schemas.records import VersionRange, WorkerState
+from headrace.streams.workers import GONE
+
+# An engine that refused a connection is not tried again for so long.
+DOWN_SECONDS = 0.25
+
+
+class Engine:
+    """One engine.
+
+    Attributes:
+        report_id: key of sync's report on it.
+        model: its name for what it serves.
+        in_flight: calls that it has of this gateway.
+    """
+
+    def __init__(self, endpoint: str, *, report_id: str, policy: str | None, model: str | None) -> None:
+        self.endpoint, self.report_id, self.policy, self.model = endpoint, report_id, policy, model
+        self.url = f"{endpoint.rstrip('/')}/v1/chat/completions"
+        self.in_flight = 0
+        self.down_until = 0.0
+        self.last_used = 0.0
+        self.state: WorkerState | None = None
+        self.report: WorkerState | None = None
+
+    @property
+    def loaded(self) -> int | None:
+        """The newest version whose load it has acknowledged; None where nobody told."""
+        return _newest(self.state and self.state.loaded_version, self.report and self.report.loaded_version)
+
+    @property
+    def loading(self) -> int | None:
+        """The newest version whose load has begun."""
+        return _newest(
+            _newest(self.state and self.state.loading_version, self.report and self.report.loading_version), self.loaded
+        )
+
+    def versions(self, loaded_before: int | None) -> VersionRange | None:
+        """What generated an answer that ends now, of an engine that does not say itself.
+
+        Args:
+            loaded_before: `loaded` as it was before the request was sent.
+        """
+        newest = self.loading
+        if newest is None:
+            return None
+        return VersionRange(min=loaded_before or 0, max=newest)
+
+
+def _newest(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else max(a, b)
+
+
+class Engines:
+    """The engines, from the workers topic or from URLs given; all calls belong on one event loop.
+
+    Args:
+        live: the engines that have announced themselves lately.
+    """
+
+    def __init__(self, live: Callable[[], list[WorkerState]], urls: Iterable[str] = ()) -> None:
+        self._live = live
+        self._fixed = [Engine(u, report_id=url_report_id(u), policy=None, model=None) for u in urls]
+        self._engines: dict[str, Engine] = {}
+        self._reports: dict[str, WorkerState] = {}
+        self._changed = asyncio.Event()
+
+    @property
+    def given(self) -> list[Engine]:
+        """Those given by URL."""
+        return self._fixed
+
+    def all(self) -> list[Engine]:
+        """Those that may be called."""
+        return self._fixed or list(self._engines.values())
+
+    def observe(self, state: WorkerState) -> None:
+        """Takes a worker's announcement."""
+        if is_report(state):
+            self._reports[state.worker_id] = state
+        elif state.kind == "engine" and state.status == GONE:
+            self._reports.pop(report_id(state), None)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Looks again who is alive."""
+        if self._fixed:
+            for engine in self._fixed:
+                engine.report = self._reports.get(engine.report_id)
+        else:
+            self._engines = {state.worker_id: self._engine(state) for state in self._live() if state.endpoint}
+        self.wake()
+
+    def wake(self) -> None:
+        """Lets calls that wait for an engine look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _engine(self, state: WorkerState) -> Engine:
+        key, endpoint = report_id(state), state.endpoint or ""
+        engine = self._engines.get(state.worker_id)
+        if engine is None or engine.report_id != key or engine.endpoint != endpoint:
+            engine = Engine(endpoint, report_id=key, policy=state.policy, model=state.policy)
+        engine.state, engine.report = state, self._reports.get(key)
+        return engine
+
+    def pick(self, model: str | None) -> Engine | None:
+        """The engine for a call: of those with the newest version the least busy; None while there is none.
+
+        Raises:
+            CallError: 404 where several policies are served and `model` is none of them.
+        """
+        found = self.all()
+        if not found:
+            return None
+        named = [engine for engine in found if engine.policy == model] if model is not None else []
+        if not named and len({engine.policy for engine in found}) > 1:
+            served = ", ".join(sorted({engine.policy or "?" for engine in found}))
+            raise CallError(
+                NOT_FOUND, "model_not_found", f"no engine serves {model!r}; there are: {served}", param="model"
+            )
+        now = time.monotonic()
+        ready = [engine for engine in named or found if engine.model is not None and engine.down_until <= now]
+        return min(ready, key=_rank, default=None)
+
+    async def acquire(self, model: str | None, deadline: float) -> Engine | None:
+        """Waits for an engine until a time of the monotonic clock; None if none came."""
+        while (engine := self.pick(model)) is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            changed = self._changed
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, DOWN_SECONDS)):
+                    await changed.wait()
+        engine.last_used = time.monotonic()
+        return engine
+
+    @staticmethod
+    def mark_down(engine: Engine) -> None:
+        """It refused a connection."""
+        engine.down_until = time.monotonic() + DOWN_SECONDS
+
+
+def _rank(engine: Engine) -> tuple[int, int, float]:
+    loaded = engine.loaded
+    return (0 if loaded is None else -loaded, engine.in_flight, engine.last_used)

@@ -1,0 +1,122 @@
+"""A client's request, and what of it goes to the engine: token ids and log-probabilities are always asked for, and
+training traffic is sampled from the whole distribution, so that its log-probabilities are the behaviour policy's."""
+
+from typing import Any, cast
+
+import msgspec
+import orjson
+
+from headrace.connectors.gateway.errors import BAD_REQUEST, CallError
+from headrace.schemas.records import Sampling
+
+# Set rather than removed: an engine's own defaults may come from the model's generation_config.json.
+TRAIN_SAMPLING: dict[str, float | int] = {
+    "top_p": 1.0,
+    "top_k": -1,
+    "min_p": 0.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "repetition_penalty": 1.0,
+}
+DEFAULT_TEMPERATURE = 1.0
+# What changes which tokens can come, beyond the numbers of Sampling.
+CONSTRAINTS = (
+    "logit_bias",
+    "response_format",
+    "structured_outputs",
+    "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "allowed_token_ids",
+    "bad_words",
+    "min_tokens",
+    "use_beam_search",
+    "best_of",
+    "length_penalty",
+    "logits_processors",
+)
+FREE_TOOL_CHOICES = (None, "auto", "none")
+FREE_FORMATS: tuple[Any, ...] = (None, {"type": "text"})
+
+
+class ChatRequest(msgspec.Struct):
+    """One request as it will be sent.
+
+    Attributes:
+        fields: the client's JSON; the keys that the engine needs are set by `upstream`.
+        sampling: in effect.
+        wants_logprobs, wants_token_ids: asked for by the client itself.
+    """
+
+    fields: dict[str, Any]
+    model: str | None
+    sampling: Sampling
+    wants_logprobs: bool
+    wants_token_ids: bool
+
+    def upstream(self, model: str) -> bytes:
+        """The body for an engine that serves `model`."""
+        return orjson.dumps({**self.fields, "model": model})
+
+
+def read_request(body: bytes, mode: str | None) -> ChatRequest:
+    """Reads a request and settles its sampling.
+
+    Raises:
+        CallError: 400 where it is no JSON object, has no messages, or asks for a stream.
+    """
+    try:
+        value: Any = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise CallError(BAD_REQUEST, "invalid_json", f"the body is no valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise CallError(BAD_REQUEST, "invalid_type", "the body must be a JSON object")
+    fields = cast(dict[str, Any], value)
+    if not isinstance(fields.get("messages"), list):
+        raise CallError(BAD_REQUEST, "invalid_type", "messages must be a list", param="messages")
+    if fields.get("stream"):
+        raise CallError(
+            BAD_REQUEST, "unsupported_parameter", "streaming is not supported yet; use stream=false", param="stream"
+        )
+    model = fields.get("model")
+    if model is not None and not isinstance(model, str):
+        raise CallError(BAD_REQUEST, "invalid_type", "model must be a string", param="model")
+    if mode == "train":
+        fields = {**fields, **TRAIN_SAMPLING}
+        if fields.get("temperature") is None:
+            fields["temperature"] = DEFAULT_TEMPERATURE
+    else:
+        fields = dict(fields)
+    sampling = _sampling(fields)
+    wants_logprobs, wants_ids = bool(fields.get("logprobs")), bool(fields.get("return_token_ids"))
+    fields["logprobs"] = fields["return_token_ids"] = True
+    return ChatRequest(fields, model, sampling, wants_logprobs, wants_ids)
+
+
+def _sampling(fields: dict[str, Any]) -> Sampling:
+    get = fields.get
+    constraints = {name: get(name) for name in CONSTRAINTS if get(name)}
+    if get("tool_choice") not in FREE_TOOL_CHOICES:
+        constraints["tool_choice"] = get("tool_choice")
+    if constraints.get("response_format") in FREE_FORMATS:
+        constraints.pop("response_format", None)
+    top_k = int(_number(get("top_k"), -1, "top_k"))
+    return Sampling(
+        temperature=_number(get("temperature"), DEFAULT_TEMPERATURE, "temperature"),
+        top_p=_number(get("top_p"), 1.0, "top_p"),
+        top_k=top_k if top_k > 0 else -1,
+        min_p=_number(get("min_p"), 0.0, "min_p"),
+        presence_penalty=_number(get("presence_penalty"), 0.0, "presence_penalty"),
+        frequency_penalty=_number(get("frequency_penalty"), 0.0, "frequency_penalty"),
+        repetition_penalty=_number(get("repetition_penalty"), 1.0, "repetition_penalty"),
+        constraints=orjson.dumps(constraints).decode() if constraints else None,
+    )
+
+
+def _number(value: Any, default: float, name: str) -> float:
+    if value is None:
+        return default
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    raise CallError(BAD_REQUEST, "invalid_type", f"{name} must be a number", param=name)

@@ -1,0 +1,98 @@
+"""The gateway's process."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+
+from headrace.connectors.gateway.engines import Engines
+from headrace.connectors.gateway.gateway import Gateway
+from headrace.connectors.gateway.server import Server
+from headrace.connectors.gateway.settings import GatewaySettings
+from headrace.connectors.gateway.spans import SpanMaker
+from headrace.connectors.gateway.upstream import Upstream
+from headrace.connectors.serving import bind, endpoint
+from headrace.schemas.records import WorkerState
+from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.settings import Settings
+from headrace.streams.workers import ENGINE, GATEWAY, WorkerAnnouncer, Workers, new_worker_id
+
+REFRESH_SECONDS = 1.0
+LINGER_MS = 0.0  # the agent waits for the acknowledgement
+
+
+def headrace_version() -> str:
+    """The version of this installation."""
+    return version("headrace")
+
+
+async def run_gateway(
+    settings: GatewaySettings,
+    *,
+    port: int = 0,
+    policy: str | None = None,
+    engine_urls: Sequence[str] = (),
+    worker_id: str | None = None,
+    ready: Callable[[str, str], None] = lambda url, worker_id: None,
+) -> None:
+    """Serves until it is cancelled.
+
+    Args:
+        policy: only engines of this policy are called; all where it is None.
+        engine_urls: call these instead of those that have announced themselves.
+        ready: called with URL and worker id once calls are answered.
+
+    Raises:
+        OSError: the port is in use.
+    """
+    listener = bind(port)
+    url, worker_id = endpoint(listener), worker_id or new_worker_id(GATEWAY)
+    loop = asyncio.get_running_loop()
+    workers: Workers
+    engines = Engines(lambda: workers.live(ENGINE, policy), [u.rstrip("/") for u in engine_urls])
+
+    def changed(state: WorkerState) -> None:
+        loop.call_soon_threadsafe(engines.observe, state)
+
+    workers = Workers(settings, client_id=worker_id, changed=changed)
+    producer = AckedProducer(settings, worker_id, linger_ms=LINGER_MS)
+    async with Upstream(settings.gateway_engine_timeout) as upstream:
+        gateway = Gateway(settings, engines, upstream, producer, SpanMaker(worker_id, headrace_version()))
+        server = Server(gateway, engines, settings.gateway_max_body_bytes)
+        announcer = _announcer(settings, producer, gateway, worker_id, url, policy)
+        watching = asyncio.create_task(_watch(engines, upstream))
+        try:
+            await asyncio.to_thread(workers.start)
+            await server.start(listener)
+            await announcer.start()
+            ready(url, worker_id)
+            await watching
+        finally:
+            watching.cancel()
+            await announcer.stop()
+            await server.stop()
+            await producer.close()
+            await asyncio.to_thread(workers.close)
+
+
+def _announcer(
+    settings: Settings, producer: AckedProducer, gateway: Gateway, worker_id: str, url: str, policy: str | None
+) -> WorkerAnnouncer:
+    return WorkerAnnouncer(
+        settings,
+        producer,
+        GATEWAY,
+        worker_id=worker_id,
+        endpoint=url,
+        policy=policy,
+        counters=lambda: dict(gateway.counters),
+    )
+
+
+async def _watch(engines: Engines, upstream: Upstream) -> None:
+    """Finds out what engines given by URL serve, and forgets those that have fallen silent."""
+    while True:
+        for engine in engines.given:
+            if engine.model is None and (served := await upstream.served(engine.endpoint)) is not None:
+                engine.model, engine.policy = served.model, served.policy
+        engines.refresh()
+        await asyncio.sleep(REFRESH_SECONDS)

@@ -1,0 +1,191 @@
+"""A gateway on real Kafka, and an engine whose answers a test decides."""
+
+import asyncio
+import contextlib
+import socket
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from headrace.connectors.gateway.run import run_gateway
+from headrace.connectors.gateway.settings import GatewaySettings
+from headrace.schemas.records import Span
+from headrace.streams.codec import Codec
+from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.kafka.reading import read_topic
+from headrace.streams.settings import Settings, load_settings_as
+from headrace.streams.workers import ENGINE, WorkerAnnouncer
+
+PROMPT_IDS = [1, 5, 9]
+RESPONSE_IDS = [7, 8]
+LOGPROBS = [-0.25, -1.5]
+MESSAGES = [{"role": "user", "content": "Please pick the digit 7."}]
+Handler = Callable[[dict[str, Any]], Awaitable[web.StreamResponse]]
+
+
+def completion(request: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """An answer as vLLM shapes it."""
+    content = [{"token": "x", "logprob": p, "bytes": [120], "top_logprobs": []} for p in LOGPROBS]
+    choices = [
+        {
+            "index": i,
+            "message": {"role": "assistant", "content": f"answer {i}"},
+            "logprobs": {"content": content} if request.get("logprobs") else None,
+            "finish_reason": "stop",
+            "token_ids": RESPONSE_IDS if request.get("return_token_ids") else None,
+        }
+        for i in range(request.get("n") or 1)
+    ]
+    answer: dict[str, Any] = {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": "chat.completion",
+        "created": 1,
+        "model": request["model"],
+        "choices": choices,
+        "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+        "prompt_token_ids": PROMPT_IDS if request.get("return_token_ids") else None,
+    }
+    return answer | changes
+
+
+@dataclass
+class StubEngine:
+    """An HTTP server in the place of an engine; `handler` answers."""
+
+    url: str
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    handler: Handler | None = None
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        fields = await request.json()
+        self.requests.append(fields)
+        if self.handler is not None:
+            return await self.handler(fields)
+        return web.json_response(completion(fields))
+
+    async def models(self, request: web.Request) -> web.StreamResponse:
+        del request
+        return web.json_response({"object": "list", "data": [{"id": "served", "object": "model"}]})
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+@contextlib.asynccontextmanager
+async def serve_stub(port: int = 0) -> AsyncIterator[StubEngine]:
+    port = port or free_port()
+    stub = StubEngine(f"http://127.0.0.1:{port}")
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", stub.answer)
+    app.router.add_get("/v1/models", stub.models)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    try:
+        yield stub
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture
+def make_completion() -> Callable[..., dict[str, Any]]:
+    return completion
+
+
+@pytest.fixture
+async def stub() -> AsyncIterator[StubEngine]:
+    async with serve_stub() as engine:
+        yield engine
+
+
+@dataclass
+class GatewayClient:
+    """A running gateway and what it has written."""
+
+    url: str
+    settings: Settings
+    session: aiohttp.ClientSession
+    producer: AckedProducer
+
+    def rollout_url(self, rollout_id: str = "r1", attempt_id: str = "r1-1") -> str:
+        return f"{self.url}/rollout/{rollout_id}/attempt/{attempt_id}/v1/chat/completions"
+
+    async def chat(
+        self, path: str | None = None, headers: dict[str, str] | None = None, **fields: Any
+    ) -> tuple[int, dict[str, Any], dict[str, str]]:
+        url = self.rollout_url() if path is None else self.url + path
+        body = {"model": "policy", "messages": MESSAGES} | fields
+        async with self.session.post(url, json=body, headers=headers) as response:
+            return response.status, await response.json(), dict(response.headers)
+
+    async def spans(self) -> list[Span]:
+        def read() -> list[Span]:
+            codec = Codec(self.settings)
+            topic = self.settings.topic("spans")
+            messages = read_topic(self.settings, topic, range(self.settings.partitions), client_id="test")
+            return sorted((codec.decode_as(Span, m.value()) for m in messages), key=lambda span: span.start)
+
+        return await asyncio.to_thread(read)
+
+    async def span(self) -> Span:
+        (span,) = await self.spans()
+        return span
+
+    async def announce(self, endpoint: str, **more: Any) -> WorkerAnnouncer:
+        """An engine announces itself."""
+        loaded = more.pop("loaded_version", 0)
+        worker = more.pop("worker_id", f"engine-{uuid.uuid4().hex[:6]}")
+        policy = more.pop("policy", "policy")
+        announcer = WorkerAnnouncer(
+            self.settings, self.producer, more.pop("kind", ENGINE), worker_id=worker, endpoint=endpoint, policy=policy
+        )
+        await announcer.announce(loaded_version=loaded, **more)
+        return announcer
+
+
+@pytest.fixture
+async def start_gateway(
+    make_settings: Callable[..., Settings],
+) -> AsyncIterator[Callable[..., Awaitable[GatewayClient]]]:
+    """Starts a gateway with settings changed; `engine_urls`, `policy` go to it."""
+    stack = contextlib.AsyncExitStack()
+
+    async def start(engine_urls: tuple[str, ...] = (), policy: str | None = None, **changes: Any) -> GatewayClient:
+        plain = await asyncio.to_thread(make_settings, **{k: v for k, v in changes.items() if k == "max_message_bytes"})
+        settings = load_settings_as(GatewaySettings, **{"gateway_engine_wait": 5, **plain.model_dump(), **changes})
+        ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(
+            run_gateway(settings, policy=policy, engine_urls=engine_urls, ready=lambda url, _: ready.set_result(url))
+        )
+        await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+
+        async def stop() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        stack.push_async_callback(stop)
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        producer = AckedProducer(settings, "test", linger_ms=0)
+        stack.push_async_callback(producer.close)
+        return GatewayClient(ready.result(), settings, session, producer)
+
+    yield start
+    await stack.aclose()
+
+
+@pytest.fixture
+async def gateway(start_gateway: Callable[..., Awaitable[GatewayClient]], stub: StubEngine) -> GatewayClient:
+    """A gateway, and the stub announced as an engine."""
+    client = await start_gateway()
+    await client.announce(stub.url)
+    return client
