@@ -70,6 +70,19 @@ def describe(settings: Settings, admin: AdminClient | None = None) -> dict[str, 
     return {name: meta for name, meta in cast(dict[str, Any], topics).items() if name in names}
 
 
+def partition_ids(settings: Settings, topic: str, admin: AdminClient | None = None) -> list[int]:
+    """The partitions that a topic (full name) has in the cluster, whatever the settings say.
+
+    Raises:
+        TopicError: there is no such topic.
+        BrokerUnavailableError: no broker answered.
+    """
+    there = describe(settings, admin)
+    if topic not in there:
+        raise TopicError(f"{topic} is missing at {settings.bootstrap}; `headrace topics create` makes it")
+    return sorted(there[topic].partitions)
+
+
 def create_topics(settings: Settings) -> list[str]:
     """Makes the topics that are missing and sets the groups' session time-outs; the names of the new ones.
 

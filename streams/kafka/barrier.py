@@ -4,35 +4,58 @@ The watermarks and end-of-partition marks of a read_committed consumer stop at t
 `list_offsets(READ_UNCOMMITTED)` sees what an open transaction has written (KIP-98, KIP-734).
 """
 
+import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
-from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from headrace.streams.errors import BrokerUnavailableError
 
 TIMEOUT_SECONDS = 30.0
+RETRY_SECONDS = 0.02
 
 
 def end_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """The read_uncommitted end of each (topic, partition).
 
+    A partition without a leader (its topic was made a moment ago, or its broker has gone) is asked about again.
+
     Raises:
         BrokerUnavailableError: no answer.
     """
-    wanted: dict[TopicPartition, Any] = {
-        TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in partitions
-    }
-    if not wanted:
-        return {}
-    futures: dict[TopicPartition, Any] = admin.list_offsets(
-        wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=TIMEOUT_SECONDS
-    )
     ends: dict[tuple[str, int], int] = {}
-    for partition, future in futures.items():
-        try:
-            ends[partition.topic, partition.partition] = future.result().offset
-        except Exception as error:  # confluent_kafka wraps whatever went wrong in KafkaException
-            raise BrokerUnavailableError(f"the end of {partition.topic}[{partition.partition}]: {error}") from error
+    left = list(partitions)
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while left:
+        failed: dict[tuple[str, int], KafkaException] = {}
+        wanted: dict[TopicPartition, Any] = {TopicPartition(t, p): OffsetSpec.latest() for t, p in left}
+        answers = cast(
+            dict[TopicPartition, Any],
+            admin.list_offsets(
+                wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=TIMEOUT_SECONDS
+            ),
+        )
+        for asked, future in answers.items():
+            at = (asked.topic, asked.partition)
+            try:
+                ends[at] = future.result().offset
+            except KafkaException as error:
+                failed[at] = error
+        for (topic, partition), error in failed.items():
+            cause: Any = error.args[0]
+            if not _passes(cause) or time.monotonic() > deadline:
+                raise BrokerUnavailableError(f"the end of {topic}[{partition}]: {cause.str()}") from error
+        left = list(failed)
+        if left:
+            time.sleep(RETRY_SECONDS)
     return ends
+
+
+def _passes(error: KafkaError) -> bool:
+    return error.retriable() or error.code() in (
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    )

@@ -82,10 +82,13 @@ def read_topic(settings: Settings, topic: str, partitions: Iterable[int], *, cli
 
 
 class TopicFollower:
-    """Follows a topic of one partition from its beginning, on a thread of its own, without a group.
+    """Follows a topic from its beginning, on a thread of its own, without a group.
 
     `handle` is called on that thread with each record; what cannot be read is logged and passed over, since a
     follower is no owner: the dead letter is written by whoever consumes the topic as a group.
+
+    Args:
+        wants: asked for each message first; one that it does not want is not decoded.
     """
 
     def __init__(
@@ -96,8 +99,10 @@ class TopicFollower:
         *,
         client_id: str,
         partitions: Iterable[int] = (0,),
+        wants: Callable[[Message], bool] | None = None,
     ) -> None:
         self._settings = settings
+        self._wants = wants
         self._topic = settings.topic(topic)
         self._handle = handle
         self._client_id = client_id
@@ -156,7 +161,7 @@ class TopicFollower:
             consumer.close()
 
     def _deliver(self, codec: Codec, message: Message) -> None:
-        if message.value() is None:
+        if message.value() is None or (self._wants and not self._wants(message)):
             return
         try:
             record = codec.decode(message.value())

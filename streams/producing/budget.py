@@ -1,0 +1,100 @@
+"""How many more rollouts a training run may ask for. Pure."""
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headrace.schemas.records import RunManifest, TrainingStep
+from headrace.streams.errors import SettingsError
+from headrace.streams.producing.specs import TaskSpec
+
+GOAL_REACHED = "goal_reached"
+"""The metric by which a trainer says that it wants no more."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How many rollouts of a run may be undecided: enough for the window that is trained and for those that may lag.
+
+    Attributes:
+        window: rollouts of one training step.
+        max_staleness: policy versions that a sample may be behind.
+    """
+
+    window: int
+    max_staleness: int
+
+    def __post_init__(self) -> None:
+        if self.window < 1 or self.max_staleness < 0:
+            raise SettingsError("the feeder needs a window of at least 1 and a max-staleness of at least 0")
+
+    @property
+    def rollouts(self) -> int:
+        """(max_staleness + 1) windows."""
+        return (self.max_staleness + 1) * self.window
+
+
+def bound_of(manifest: RunManifest) -> Bound | None:
+    """The bound that a run's manifest gives, if it says what one needs."""
+    settings = json.loads(manifest.settings)
+    found = {**settings, **settings.get("window", {})} if isinstance(settings.get("window"), dict) else settings
+    window = found.get("samples") or found.get("groups", 0) * found.get("group_size", 0)
+    if not window or "max_staleness" not in found:
+        return None
+    return Bound(int(window), int(found["max_staleness"]))
+
+
+class RunBudget:
+    """Which rollouts of a run there are, and how many of them are decided."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.finished = False
+        self.decided = 0
+        self._rollouts: set[str] = set()
+
+    @property
+    def rollouts(self) -> int:
+        """All rollouts of the run so far."""
+        return len(self._rollouts)
+
+    @property
+    def undecided(self) -> int:
+        """Rollouts of the run that no training step has decided."""
+        return len(self._rollouts) - self.decided
+
+    def add(self, rollout_id: str) -> None:
+        """Counts a rollout of the run, once."""
+        self._rollouts.add(rollout_id)
+
+    def decide(self, step: TrainingStep) -> None:
+        """Takes what a step says, if it is of this run."""
+        if step.run_id != self.run_id:
+            return
+        self.decided = max(self.decided, step.decided)
+        self.finished |= step.metrics.get(GOAL_REACHED, 0.0) > 0
+
+    def groups(self, bound: Bound, group_size: int) -> int:
+        """Whole groups that fit below the bound now."""
+        return max(0, bound.rollouts - self.undecided) // group_size
+
+
+class Epochs:
+    """An endless order over specs: every epoch each of them once, shuffled by (seed, epoch) or as they stand."""
+
+    def __init__(self, specs: Sequence[TaskSpec], seed: int | None) -> None:
+        self._specs = specs
+        self._seed = seed
+        self._epoch = -1
+        self._order: list[int] = []
+
+    def __getitem__(self, n: int) -> TaskSpec:
+        """The n-th spec of the order, from 0; cheap within an epoch."""
+        epoch, place = divmod(n, len(self._specs))
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._order = list(range(len(self._specs)))
+            if self._seed is not None:
+                random.Random(f"{self._seed}/{epoch}").shuffle(self._order)
+        return self._specs[self._order[place]]

@@ -1,0 +1,202 @@
+"""The feeder of a training run: it asks for as much as the run may have undecided, and for no more.
+
+Undecided are the rollouts of the run that it produced or that stand on the rollouts topic, less `TrainingStep.decided`.
+A feeder that starts again counts also the tasks of the run that lifecycle has not yet taken.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+
+from headrace.schemas.records import Record, RolloutState, RunManifest, Task, TrainingStep
+from headrace.streams.codec import Codec, DecodeError
+from headrace.streams.errors import SettingsError
+from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.kafka.admin import partition_ids
+from headrace.streams.kafka.clients import make_admin
+from headrace.streams.kafka.clock import wall_us
+from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.reading import BEGINNING, TopicFollower, read_to_end
+from headrace.streams.producing.budget import Bound, Epochs, RunBudget, bound_of
+from headrace.streams.producing.specs import TaskSpec, tasks_of
+from headrace.streams.settings import Settings
+from headrace.streams.workers import WorkerAnnouncer
+
+log = logging.getLogger(__name__)
+
+KIND = "feeder"
+TIMEOUT_SECONDS = 30.0
+MOST_GROUPS_AT_ONCE = 64  # so that a decision that comes meanwhile is not waited with
+
+
+class Feeder:
+    """Feeds one run until its goal is reached or `stop` is called.
+
+    Args:
+        specs: gone through again and again; without rollout_id and group_id, which cannot come twice.
+        run_id: the training run.
+        bound: taken from the run's manifest where it is not given.
+        seed: shuffles each epoch; None keeps the order.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        specs: Sequence[TaskSpec],
+        run_id: str,
+        *,
+        bound: Bound | None = None,
+        group_size: int = 1,
+        mode: str | None = None,
+        seed: int | None = 0,
+        worker_id: str | None = None,
+    ) -> None:
+        if not specs:
+            raise SettingsError("there are no tasks to feed; the file is empty")
+        self.produced: list[str] = []
+        self._settings = settings
+        self._epochs = Epochs(specs, seed)
+        self._budget = RunBudget(run_id)
+        self._bound = bound
+        self._group_size = group_size
+        self._mode = mode
+        self._worker_id = worker_id
+        self._seen: set[int] = set()  # hashes of the keys whose run is known
+        self._changed = asyncio.Event()
+        self._stopping = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def stop(self) -> None:
+        """Ends `run` after what is being produced is acknowledged; call it on the loop."""
+        self._stopping = True
+        self._changed.set()
+
+    async def run(self, ready: asyncio.Future[str] | None = None) -> list[str]:
+        """Feeds; the ids of the rollouts that it asked for.
+
+        Args:
+            ready: gets the worker's id once the feeder knows how the run stands.
+
+        Raises:
+            SettingsError: a group does not fit the bound.
+            TopicError: topics are missing.
+        """
+        self._loop = asyncio.get_running_loop()
+        training = TopicFollower(self._settings, "training", self._training, client_id="feeder-training")
+        rollouts = await asyncio.to_thread(self._follow_rollouts)
+        producer = AckedProducer(self._settings, "feeder")
+        announcer = WorkerAnnouncer(self._settings, producer, KIND, worker_id=self._worker_id, counters=self._counters)
+        try:
+            await asyncio.to_thread(training.start)
+            await announcer.start()
+            if ready is not None:
+                ready.set_result(announcer.state.worker_id)
+            await self._feed(producer)
+            await announcer.stop()
+        finally:
+            await asyncio.to_thread(training.close)
+            await asyncio.to_thread(rollouts.close)
+            await producer.close()
+        return self.produced
+
+    async def _feed(self, producer: AckedProducer) -> None:
+        while not self._stopping and not self._budget.finished:
+            self._changed.clear()
+            groups = self._room()
+            if groups == 0:
+                await self._changed.wait()
+                continue
+            first = self._budget.rollouts // self._group_size
+            specs = [self._epochs[first + n] for n in range(groups)]
+            tasks = list(
+                tasks_of(specs, wall_us, group_size=self._group_size, mode=self._mode, run_id=self._budget.run_id)
+            )
+            messages = [producer.message(task) for task in tasks]
+            for task, message in zip(tasks, messages, strict=True):
+                self._seen.add(hash(message.key))
+                self._budget.add(task.rollout_id)
+            await asyncio.gather(*(producer.send_message(message) for message in messages))
+            self.produced += [task.rollout_id for task in tasks]
+
+    def _room(self) -> int:
+        if self._bound is None:
+            return 0
+        if self._bound.rollouts < self._group_size:
+            raise SettingsError(
+                f"a group of {self._group_size} does not fit (max-staleness + 1) windows of {self._bound.rollouts} "
+                "rollouts; make the window larger"
+            )
+        return min(self._budget.groups(self._bound, self._group_size), MOST_GROUPS_AT_ONCE)
+
+    def _counters(self) -> dict[str, int]:
+        return {
+            "produced": len(self.produced),
+            "undecided": self._budget.undecided,
+            "decided": self._budget.decided,
+        }
+
+    # On the followers' threads
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the feeder has ended
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(self._changed.set)
+
+    def _training(self, record: Record, message: Message) -> None:
+        if isinstance(record, TrainingStep):
+            self._budget.decide(record)
+            self._wake()
+        elif isinstance(record, RunManifest) and record.run_id == self._budget.run_id and self._bound is None:
+            self._bound = bound_of(record)
+            if self._bound is None:
+                log.warning("the manifest of %s names no window; give --window and --max-staleness", record.run_id)
+            self._wake()
+
+    def _rollout(self, record: Record, message: Message) -> None:
+        if isinstance(record, RolloutState):
+            self._seen.add(hash(message.key()))
+            if record.run_id == self._budget.run_id:
+                self._budget.add(record.rollout_id)
+
+    def _unseen(self, message: Message) -> bool:
+        return hash(message.key()) not in self._seen
+
+    def _follow_rollouts(self) -> TopicFollower:
+        partitions = partition_ids(self._settings, self._settings.topic("rollouts"))
+        follower = TopicFollower(
+            self._settings,
+            "rollouts",
+            self._rollout,
+            client_id="feeder-rollouts",
+            partitions=partitions,
+            wants=self._unseen,
+        )
+        follower.start()
+        for task in tasks_not_taken(self._settings):
+            if task.run_id == self._budget.run_id:
+                self._budget.add(task.rollout_id)
+        return follower
+
+
+def tasks_not_taken(settings: Settings) -> list[Task]:
+    """The tasks that lifecycle has not committed: their rollouts may not stand on the rollouts topic yet."""
+    topic = settings.topic("tasks")
+    partitions = partition_ids(settings, topic)
+    admin = make_admin(settings)
+    asked = ConsumerGroupTopicPartitions(settings.group("lifecycle"), [TopicPartition(topic, p) for p in partitions])
+    answers = cast(dict[str, Any], admin.list_consumer_group_offsets([asked]))
+    committed: dict[int, int] = {}
+    for future in answers.values():
+        with suppress(KafkaException):  # the group has never been: nothing is taken
+            committed = {p.partition: p.offset for p in future.result(TIMEOUT_SECONDS).topic_partitions}
+    starts = {(topic, p): max(committed.get(p, 0), 0) or BEGINNING for p in partitions}
+    codec = Codec(settings)
+    tasks: list[Task] = []
+    for message in read_to_end(settings, starts, client_id="feeder-tasks"):
+        with suppress(DecodeError):  # its owner writes the dead letter
+            tasks.append(codec.decode_as(Task, message.value()))
+    return tasks

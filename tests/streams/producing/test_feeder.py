@@ -1,0 +1,113 @@
+"""The feeder on a real broker: it keeps to its bound, goes on after a restart, and stops at the goal."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from headrace.schemas.records import RolloutState, RunManifest, Task, TrainingStep, Window
+from headrace.streams.codec import Codec
+from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.kafka.admin import partition_ids
+from headrace.streams.kafka.reading import read_topic
+from headrace.streams.producing import Bound, Feeder, TaskSpec
+from headrace.streams.settings import Settings
+
+pytestmark = pytest.mark.kafka
+DEADLINE_SECONDS = 20.0
+SPECS = [TaskSpec(input=str(n)) for n in range(5)]
+
+
+def tasks(settings: Settings) -> list[Task]:
+    topic = settings.topic("tasks")
+    messages = read_topic(settings, topic, partition_ids(settings, topic), client_id="test")
+    codec = Codec(settings)
+    return [codec.decode_as(Task, m.value()) for m in messages]
+
+
+def step(number: int, decided: int, **metrics: float) -> TrainingStep:
+    return TrainingStep(
+        run_id="run",
+        step=number,
+        policy="policy",
+        policy_version=number,
+        window=Window(),
+        decided=decided,
+        metrics=metrics,
+        started_at=0,
+        ended_at=0,
+    )
+
+
+def state(rollout_id: str, run_id: str | None) -> RolloutState:
+    return RolloutState(rollout_id=rollout_id, status="queuing", run_id=run_id, enqueued_at=0)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+
+
+async def test_tops_up_to_the_bound_and_stops_at_the_goal(settings: Settings) -> None:
+    feeder = Feeder(settings, SPECS, "run", bound=Bound(window=8, max_staleness=1), group_size=4)
+    producer = AckedProducer(settings, "test-trainer", linger_ms=0)
+    running = asyncio.create_task(feeder.run())
+    await eventually(lambda: len(feeder.produced) == 16)
+    await producer.send(step(1, decided=9))
+    await eventually(lambda: len(feeder.produced) == 24)
+    await producer.send(msgspec.structs.replace(step(2, decided=100), run_id="other"))
+    await producer.send(step(2, decided=11))
+    await producer.send(step(3, decided=16, goal_reached=1.0))
+    produced = await asyncio.wait_for(running, DEADLINE_SECONDS)
+    await producer.close()
+
+    found = tasks(settings)
+    assert sorted(t.rollout_id for t in found) == sorted(produced)
+    assert len(produced) in (24, 32)  # the goal may be read before what step 3 decided is topped up
+    assert {t.run_id for t in found} == {"run"}
+    groups = Counter(t.group_id for t in found)
+    assert set(groups.values()) == {4}
+    assert {(t.group_id, t.sample_index) for t in found} == {(g, i) for g in groups for i in range(4)}
+    inputs = {t.group_id: t.input for t in found}
+    assert len(set(list(inputs.values())[:5])) == 5  # an epoch has every line once
+
+
+async def test_a_second_start_counts_what_is_there(settings: Settings) -> None:
+    producer = AckedProducer(settings, "test")
+    first = Feeder(settings, SPECS, "run", bound=Bound(window=6, max_staleness=0))
+    running = asyncio.create_task(first.run())
+    await eventually(lambda: len(first.produced) == 6)
+    first.stop()
+    produced = await asyncio.wait_for(running, DEADLINE_SECONDS)
+    # Two of them stand on the rollouts topic too, beside rollouts of other runs.
+    await asyncio.gather(
+        *(producer.send(state(i, "run")) for i in produced[:2]),
+        *(producer.send(state(f"other-{n}", None if n % 2 else "other")) for n in range(4)),
+        producer.send(state("asked-for-elsewhere", "run")),
+        producer.send(step(1, decided=3)),
+    )
+    second = Feeder(settings, SPECS, "run", bound=Bound(window=6, max_staleness=0))
+    running = asyncio.create_task(second.run())
+    await eventually(lambda: len(second.produced) == 2)  # 6 + 1 - 3 undecided
+    second.stop()
+    await asyncio.wait_for(running, DEADLINE_SECONDS)
+    await producer.close()
+    assert len(tasks(settings)) == 8
+
+
+async def test_takes_the_bound_from_the_manifest(settings: Settings) -> None:
+    producer = AckedProducer(settings, "test")
+    feeder = Feeder(settings, SPECS, "run", group_size=2)
+    running = asyncio.create_task(feeder.run())
+    manifest = '{"window": {"groups": 3, "group_size": 2, "max_staleness": 1}}'
+    await producer.send(RunManifest(run_id="run", algorithm="grpo", policy="policy", settings=manifest, created_at=0))
+    await eventually(lambda: len(feeder.produced) == 12)
+    feeder.stop()
+    await asyncio.wait_for(running, DEADLINE_SECONDS)
+    await producer.close()
+
