@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from headrace.schemas.records import Diagnostics, LogPosition, Trajectory, Triplet, VersionRange
 from headrace.streams.assembly.drop import DUPLICATE, NO_MODEL_CALL, SUPERSEDED, judge_call, undelivered_calls
 from headrace.streams.assembly.merge import merge_copies
+from headrace.streams.assembly.messages.read import conversation_json
 from headrace.streams.assembly.order import OrderBy, call_order, order_of, place_rewards
 from headrace.streams.assembly.prompts import pack_prompts
 from headrace.streams.assembly.recognise import is_model_call, read_call
@@ -50,6 +51,11 @@ class AttemptCalls:
         for call in calls:
             judge_call(call, settings, call in lost)
         self.calls = calls
+
+
+def read_attempt(records: RolloutRecords, settings: AssemblySettings, limit: Positions | None = None) -> AttemptCalls:
+    """The calls of the attempt that makes the trajectory, dropped ones too."""
+    return AttemptCalls(_split(records, records.judge.chosen, limit)[0], settings)
 
 
 def assemble(
@@ -123,6 +129,8 @@ def assemble(
         source=records.source(limit),
         assembled_at=assembled_at,
     )
+    if settings.conversations:
+        trajectory.conversations = conversation_json(kept, read.nodes)
     if facts is not None:
         trajectory.group_id, trajectory.group_size = facts.group_id, facts.group_size
         trajectory.sample_index, trajectory.mode, trajectory.run_id = facts.sample_index, facts.mode, facts.run_id

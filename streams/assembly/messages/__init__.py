@@ -1,0 +1,1 @@
+"""What was said in a model call, as OpenAI messages, from every convention that tells it."""

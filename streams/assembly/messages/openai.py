@@ -1,0 +1,161 @@
+"""Messages of OpenAI's own requests and responses (chat and Responses API) and of Anthropic's, as JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from headrace.streams.assembly.loose import as_list, as_mapping, read_text
+from headrace.streams.assembly.messages.message import (
+    TEXT_PARTS,
+    Message,
+    ToolCall,
+    arguments_of,
+    data_url,
+    image_part,
+    joined,
+    role_of,
+    text_of,
+    text_part,
+)
+
+
+def chat_messages(value: Any) -> list[Message]:
+    """Messages of a chat request. Anthropic's tool results become messages of their own."""
+    found: list[Message] = []
+    for item in as_list(read_text(value) if isinstance(value, str) else value):
+        fields = as_mapping(item)
+        if fields:
+            found += _chat_message(fields)
+    return found
+
+
+def _chat_message(fields: Mapping[str, Any]) -> Iterator[Message]:
+    role = role_of(fields.get("role"))
+    parts: list[dict[str, Any]] = []
+    calls = list(tool_calls(fields.get("tool_calls")))
+    content = fields.get("content")
+    if isinstance(content, str):
+        parts.append(text_part(content))
+    for item in as_list(content):
+        part = as_mapping(item)
+        match part.get("type"):
+            case "tool_use":
+                calls.append(ToolCall(_id(part.get("id")), str(part.get("name", "")), arguments_of(part.get("input"))))
+            case "tool_result":
+                result = text_of(part.get("content"))
+                yield Message(role="tool", content=result, tool_call_id=_id(part.get("tool_use_id")))
+            case _:
+                parts += content_part(item)
+    if function := as_mapping(fields.get("function_call")):
+        calls.append(ToolCall(None, str(function.get("name", "")), arguments_of(function.get("arguments"))))
+    tool_call_id = _id(fields.get("tool_call_id"))
+    if parts or calls or tool_call_id or not isinstance(content, list):
+        yield Message(role=role, content=joined(parts), tool_calls=calls, tool_call_id=tool_call_id)
+
+
+def content_part(item: Any) -> list[dict[str, Any]]:
+    """A part of a message's content as OpenAI's chat API has it; reasoning and unknown parts are left out."""
+    if isinstance(item, str):
+        return [text_part(item)]
+    part = as_mapping(item)
+    kind = part.get("type")
+    if kind in TEXT_PARTS:
+        return [text_part(part.get("text", part.get("content")))]
+    if kind in ("image_url", "input_image"):
+        image = part.get("image_url")
+        url = as_mapping(image).get("url") if isinstance(image, dict) else image
+        return [image_part(url)] if isinstance(url, str) else []
+    if kind == "image":
+        source = as_mapping(part.get("source"))
+        url = source.get("url") or source.get("data") or part.get("image")
+        media_type = source.get("media_type") or part.get("mediaType") or part.get("mimeType")
+        return [image_part(data_url(url, media_type))] if isinstance(url, str) else []
+    return []
+
+
+def tool_calls(value: Any) -> Iterator[ToolCall]:
+    """Tool calls as chat messages hold them; some libraries leave out the `function` around the name."""
+    for item in as_list(read_text(value) if isinstance(value, str) else value):
+        fields = as_mapping(item)
+        function = as_mapping(fields.get("function")) or fields
+        name = function.get("name")
+        if isinstance(name, str) and name:
+            arguments = function.get("arguments", function.get("args"))
+            yield ToolCall(_id(fields.get("id")), name, arguments_of(arguments))
+
+
+def chat_choices(choices: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """One message a choice of a chat completion, or a text completion."""
+    found: list[Message] = []
+    for choice in choices:
+        fields = as_mapping(choice.get("message"))
+        if fields:
+            found += _chat_message({"role": "assistant", **fields})
+        elif isinstance(choice.get("text"), str):
+            found.append(Message(role="assistant", content=choice["text"]))
+    return found
+
+
+def request_messages(request: Any) -> list[Message]:
+    """Messages of a request: chat (`messages`), Responses (`input`, `instructions`) or text completion (`prompt`)."""
+    fields = as_mapping(request)
+    if not fields:
+        return items_messages(as_list(request))
+    found: list[Message] = []
+    instructions = fields.get("instructions", fields.get("system"))
+    if instructions:
+        found.append(Message(role="system", content=text_of(instructions)))
+    if "messages" in fields:
+        return found + chat_messages(fields["messages"])
+    for key in ("input", "prompt"):
+        if isinstance(value := fields.get(key), str):
+            return [*found, Message(role="user", content=value)]
+    return found + items_messages(as_list(fields.get("input")))
+
+
+def response_messages(response: Mapping[str, Any]) -> list[Message]:
+    """Messages of a response: chat or text completion, Responses API, or Anthropic's."""
+    if "choices" in response:
+        return chat_choices([as_mapping(choice) for choice in as_list(response["choices"])])
+    if "output" in response:
+        return one_assistant(items_messages(as_list(response["output"])))
+    if response.get("role") == "assistant":
+        return list(_chat_message(response))
+    return []
+
+
+def items_messages(items: Sequence[Any]) -> list[Message]:
+    """Items of the Responses API, or plain chat messages; neighbouring function calls are one message."""
+    found: list[Message] = []
+    for item in items:
+        fields = as_mapping(item)
+        match fields.get("type"):
+            case "function_call":
+                call = ToolCall(
+                    _id(fields.get("call_id")), str(fields.get("name", "")), arguments_of(fields.get("arguments"))
+                )
+                if found and found[-1].role == "assistant" and found[-1].tool_calls:
+                    found[-1].tool_calls.append(call)
+                else:
+                    found.append(Message(role="assistant", tool_calls=[call]))
+            case "function_call_output":
+                result = text_of(fields.get("output"))
+                found.append(Message(role="tool", content=result, tool_call_id=_id(fields.get("call_id"))))
+            case "reasoning":
+                continue
+            case _:
+                if "role" in fields:
+                    found += _chat_message(fields)
+    return found
+
+
+def one_assistant(messages: Sequence[Message]) -> list[Message]:
+    """A model's answer that comes in several items, as the one message of its only choice."""
+    if not messages:
+        return []
+    texts = [message.content for message in messages if isinstance(message.content, str)]
+    calls = [call for message in messages for call in message.tool_calls]
+    return [Message(role="assistant", content="".join(texts) or None, tool_calls=calls)]
+
+
+def _id(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
