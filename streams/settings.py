@@ -50,6 +50,8 @@ class Settings(BaseSettings):
     """A killed transactional producer stalls readers for so long."""
     heartbeat: timedelta = timedelta(seconds=10)
     """Between two signs of life of a worker or an attempt: a third of the lease."""
+    lease: timedelta = timedelta(seconds=30)
+    """An attempt whose worker gives no sign of life for so long is lost."""
     settle: timedelta = timedelta(seconds=5)
     """How long an attempt without a `complete` end is waited for."""
 

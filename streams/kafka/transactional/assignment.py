@@ -15,7 +15,7 @@ def aligned(partitions: Iterable[TopicPartitionKey], topics: Iterable[str]) -> s
     of_topic: dict[str, set[int]] = {topic: set() for topic in topics}
     for topic, partition in partitions:
         of_topic[topic].add(partition)
-    numbers: set[int] = set().union(*of_topic.values())
+    numbers = {partition for have in of_topic.values() for partition in have}
     odd = {topic: sorted(numbers - have) for topic, have in of_topic.items() if have != numbers}
     if odd:
         raise AssignmentError(

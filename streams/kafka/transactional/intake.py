@@ -25,9 +25,9 @@ class RefusedError(Exception):
 class Intake:
     """Decodes the records of co-partitioned topics and checks that they stand where their key belongs."""
 
-    def __init__(self, settings: Settings, topics: tuple[str, ...]) -> None:
+    def __init__(self, settings: Settings, topics: tuple[str, ...], partitions: int) -> None:
         self._codec = Codec(settings)
-        self._partitions = settings.partitions
+        self._partitions = partitions
         self._names = {settings.topic(t): t for t in topics}
         self._allowed = {t: TOPICS[t].records for t in topics}
         self._checked: dict[bytes, tuple[str, int]] = {}

@@ -39,7 +39,6 @@ class Output:
         messages: encoded and sized.
         follow: if given, it is called with the positions of `messages` once the brokers have them, still within the
             transaction; what it returns is written after them.
-        messages_after: written after `messages`, without need of their positions.
     """
 
     messages: list[OutMessage] = field(default_factory=list[OutMessage])

@@ -8,6 +8,7 @@ from typing import Any, cast
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from headrace.streams.errors import BrokerUnavailableError
+from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin, make_consumer
 from headrace.streams.kafka.clock import LogClock
@@ -40,7 +41,9 @@ class Session:
         self._settings = settings
         self._processor = processor
         self._assigned = assigned
-        self._intake = Intake(settings, processor.topics)
+        self._admin = make_admin(settings, client_id)
+        partitions = len(partition_ids(settings, settings.topic(processor.topics[0]), self._admin))
+        self._intake = Intake(settings, processor.topics, partitions)
         self._rank = {topic: i for i, topic in enumerate(processor.topics)}
         self._clock = LogClock()
         self._positions: dict[TopicPartitionKey, int] = {}
@@ -51,10 +54,7 @@ class Session:
         self._error: Exception | None = None
         self._group_metadata: Any = None
         self._last_turn = self._last_tick = self._last_transaction = time.monotonic()
-        self._admin = make_admin(settings, client_id)
-        self._transactions = Transactions(
-            settings, client_id, f"{settings.prefix}.{processor.name}.{worker_id}"
-        )
+        self._transactions = Transactions(settings, client_id, f"{settings.prefix}.{processor.name}.{worker_id}")
         self._consumer: Consumer = make_consumer(
             settings,
             client_id,
@@ -109,13 +109,8 @@ class Session:
             processor.count(f"dead_{reason}")
             log.warning("%s[%d] offset %d: %s: %s", entry.topic, entry.partition, entry.offset, reason, detail)
         letters = [make_dead_letter(e.message, reason, detail, processor.name) for e, reason, detail in refused]
-        messages = output.messages if output.follow is not None else output.messages + letters
-        follow = output.follow
-        if follow is not None and letters:
-            inner = follow
-            follow = lambda positions: inner(positions) + letters  # noqa: E731
         commit = [TopicPartition(self._settings.topic(t), p, offset) for (t, p), offset in offsets.items()]
-        positions = self._transactions.write(messages, follow, commit, self._group_metadata)
+        positions = self._transactions.write(output, letters, commit, self._group_metadata)
         self._sent |= offsets
         processor.count("transactions")
         processor.committed(positions)

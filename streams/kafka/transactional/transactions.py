@@ -12,7 +12,7 @@ from headrace.streams.errors import FencedError
 from headrace.streams.kafka.clients import make_producer
 from headrace.streams.kafka.messages import OutMessage
 from headrace.streams.kafka.transactional.errors import SessionLostError, cause, is_fenced
-from headrace.streams.kafka.transactional.processor import Follow
+from headrace.streams.kafka.transactional.processor import Output
 from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -40,21 +40,24 @@ class Transactions:
 
     def write(
         self,
-        messages: list[OutMessage],
-        follow: Follow | None,
+        output: Output,
+        others: list[OutMessage],
         offsets: list[TopicPartition],
         group_metadata: Any,
     ) -> list[LogPosition]:
-        """One transaction; the positions of what `follow` returned."""
+        """One transaction of an output, other messages and offsets; the positions of what `follow` returned."""
         self._began = time.monotonic()
         self._call("begin", self._producer.begin_transaction)
         self._open = True
         after: list[LogPosition] = []
-        if follow is None:
-            for message in messages:
+        for message in others:
+            self._produce(message, None)
+        if output.follow is None:
+            for message in output.messages:
                 self._produce(message, None)
         else:
-            after = self._produce_with_positions(follow(self._flushed(self._produce_with_positions(messages))))
+            positions = self._flushed(self._produce_with_positions(output.messages))
+            after = self._produce_with_positions(output.follow(positions))
         if offsets:
             self._retrying(
                 "offsets",

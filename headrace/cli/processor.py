@@ -1,0 +1,132 @@
+"""`headrace processor`: the stream processors."""
+
+from __future__ import annotations
+
+import logging
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headrace.cli.options import Bootstrap, Prefix, Registry, WorkerId, print_ready, run_until_signal, settings_of
+
+if TYPE_CHECKING:
+    from headrace.streams.kafka.transactional import Processor
+    from headrace.streams.settings import Settings
+
+log = logging.getLogger(__name__)
+
+app = typer.Typer(help="Run a stream processor.", no_args_is_help=True, add_completion=False)
+
+
+class RewardPolicy(StrEnum):
+    """Which call a reward goes to."""
+
+    first_occurrence = "first_occurrence"
+    first_sibling = "first_sibling"
+    final_only = "final_only"
+    explicit = "explicit"
+
+
+@app.callback()
+def group() -> None:
+    """Run a stream processor; more processes of one kind share its partitions."""
+
+
+@app.command()
+def lifecycle(
+    bootstrap: Bootstrap = None, prefix: Prefix = None, registry: Registry = None, worker_id: WorkerId = None
+) -> None:
+    """Keep the state of every rollout: tasks and attempts in, rollouts and retries out.
+
+    Example: headrace processor lifecycle --worker-id lifecycle-0
+    """
+    from headrace.streams.lifecycle.loop import LifecycleProcessor
+    from headrace.streams.workers import new_worker_id
+
+    settings = settings_of(bootstrap, prefix, registry)
+    worker = worker_id or new_worker_id("lifecycle")
+    _run(settings, LifecycleProcessor(settings, worker), worker)
+
+
+@app.command()
+def assembler(
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    registry: Registry = None,
+    worker_id: WorkerId = None,
+    agent_match: Annotated[
+        str | None, typer.Option(help="Regular expression: only calls of agents that match give triplets.")
+    ] = None,
+    reward_policy: Annotated[
+        RewardPolicy, typer.Option(help="Which call a reward goes to.")
+    ] = RewardPolicy.first_occurrence,
+    settle_seconds: Annotated[
+        float | None, typer.Option(min=0, help="Wait for stragglers of attempts whose end is not complete.")
+    ] = None,
+    keep_incomplete: Annotated[bool, typer.Option(help="Keep answers whose stream was cut.")] = False,
+    conversations: Annotated[bool, typer.Option(help="Write the calls as OpenAI messages too.")] = False,
+) -> None:
+    """Make trajectories: attempts, spans and rewards in, triplets out, each rollout once.
+
+    Example: headrace processor assembler --worker-id assembler-0
+    """
+    from headrace.streams.assembly.loop import AssemblyProcessor
+    from headrace.streams.assembly.settings import AssemblySettings
+    from headrace.streams.workers import new_worker_id
+
+    settings = settings_of(bootstrap, prefix, registry)
+    choices = AssemblySettings(
+        agent_match=agent_match,
+        reward_policy=reward_policy.value,
+        settle_seconds=settings.settle.total_seconds() if settle_seconds is None else settle_seconds,
+        keep_incomplete=keep_incomplete,
+        conversations=conversations,
+    )
+    worker = worker_id or new_worker_id("assembler")
+    _run(settings, AssemblyProcessor(settings, worker, choices), worker)
+
+
+@app.command()
+def statistics(
+    bootstrap: Bootstrap = None, prefix: Prefix = None, registry: Registry = None, worker_id: WorkerId = None
+) -> None:
+    """Keep live rates of rollouts, spans and rewards (Faust).
+
+    Example: headrace processor statistics
+    """
+    from headrace.streams.statistics.app import run  # type: ignore[import-not-found]
+
+    run(settings_of(bootstrap, prefix, registry), worker_id)
+
+
+def _run(settings: Settings, processor: Processor, worker_id: str) -> None:
+    """Runs a processor until a signal; it announces itself as a worker meanwhile."""
+    import asyncio
+
+    from headrace.streams.kafka.acked_producer import AckedProducer
+    from headrace.streams.kafka.transactional import TransactionalLoop
+    from headrace.streams.workers import WorkerAnnouncer
+
+    loop = TransactionalLoop(settings, processor, worker_id)
+
+    def ready() -> None:
+        print_ready(processor.name, worker_id=worker_id)
+
+    async def main() -> None:
+        producer = AckedProducer(settings, f"{processor.name}-{worker_id}-announcer")
+        announcer = WorkerAnnouncer(
+            settings, producer, processor.name, worker_id=worker_id, counters=lambda: dict(processor.counters)
+        )
+        running = asyncio.ensure_future(asyncio.to_thread(loop.run, ready))
+        try:
+            await announcer.start()
+            await asyncio.shield(running)
+        finally:
+            loop.stop()
+            await asyncio.wait([running])
+            await announcer.stop()
+            await producer.close()
+            log.info("%s stopped: %s", worker_id, processor.counters)
+
+    run_until_signal(main())

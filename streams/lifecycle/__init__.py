@@ -1,0 +1,1 @@
+"""How a rollout stands: a pure state machine over tasks and attempt events, and the loop that runs it."""
