@@ -11,8 +11,14 @@ from typing import Any
 
 import uvicorn
 
+from headrace.streams.errors import HeadraceError
+
 # Answers under way may take this long after a signal.
 GRACE_SECONDS = 5
+
+
+class PortError(HeadraceError, OSError):
+    """The port cannot be bound."""
 
 
 class _Server(uvicorn.Server):
@@ -26,11 +32,15 @@ def bind(port: int, host: str = "127.0.0.1") -> socket.socket:
     """A listening socket; port 0 takes a free one.
 
     Raises:
-        OSError: the port is in use.
+        PortError: the port is in use.
     """
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise PortError(f"cannot serve on port {port}: {error.strerror}; port 0 takes a free one") from error
     listener.listen(2048)
     return listener
 

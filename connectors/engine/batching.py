@@ -71,6 +71,11 @@ class Counters:
     loads: int = 0
     seconds: float = 0.0
 
+    def whole(self) -> dict[str, int]:
+        """The counts, without the times."""
+        names = ("requests", "choices", "tokens", "steps", "loads")
+        return {name: getattr(self, name) for name in names}
+
     def reset(self) -> None:
         """Counts from zero again."""
         self.requests = self.choices = self.tokens = self.steps = self.loads = 0

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import sys
-import time
-import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,18 +15,25 @@ import uvloop
 from headrace.connectors.engine.backend import load_backend
 from headrace.connectors.engine.batching import Batcher, InFlight, new_choice
 from headrace.connectors.engine.chat import ChatTokenizer
+from headrace.connectors.engine.checkpoint import CheckpointError
+from headrace.connectors.engine.presence import announced
 from headrace.connectors.engine.sampling import Sampling
 from headrace.connectors.engine.server import EngineServer
+from headrace.connectors.engine.waiting import await_model
 from headrace.connectors.serving import bind, endpoint, serve
 from headrace.streams.errors import HeadraceError
+from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
 # The interpreter's 5 ms would make the generation thread wait that long for each operation while requests are read.
 SWITCH_SECONDS = 2e-4
 
 
-class ModelMissingError(HeadraceError):
-    """The model directory did not appear in time, or holds no model."""
+Ready = Callable[[str], None]
+
+
+class ModelUnusableError(HeadraceError):
+    """The directory holds no model that can be served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +51,6 @@ class EngineOptions:
     wait_model: float
 
 
-def await_model(directory: Path, seconds: float) -> None:
-    """Returns when the directory is there; it appears whole, by one rename.
-
-    Raises:
-        ModelMissingError: it did not within the time given.
-    """
-    end = time.monotonic() + seconds
-    while not (directory / "config.json").exists():
-        if time.monotonic() >= end:
-            raise ModelMissingError(f"no model at {directory}: make one with `headrace model create {directory}`")
-        time.sleep(0.02)
-
-
 async def _warm_up(batcher: Batcher, rows: int) -> None:
     """The first operations of a process are slow; no client should wait for them."""
     choices = [new_choice(0, i, Sampling(), 2, frozenset()) for i in range(rows)]
@@ -66,10 +58,15 @@ async def _warm_up(batcher: Batcher, rows: int) -> None:
     batcher.counters.reset()
 
 
-async def _main(options: EngineOptions) -> None:
+async def _main(
+    options: EngineOptions, settings: Settings | None, worker_id: str, ready: Callable[[str], None]
+) -> None:
     listener = bind(options.port)
     tokenizer = ChatTokenizer(options.model)
-    backend = load_backend(options.model)
+    try:
+        backend = load_backend(options.model)
+    except CheckpointError as error:
+        raise ModelUnusableError(f"{options.model} cannot be served: {error}") from error
     batcher = Batcher(
         backend,
         min(tokenizer.size, backend.vocab_size),
@@ -79,31 +76,42 @@ async def _main(options: EngineOptions) -> None:
     )
     names = {str(options.model), options.model.name}
     server = EngineServer(backend, tokenizer, batcher, policy=options.policy, names=names, seed=options.seed)
-    working = asyncio.create_task(batcher.run())
+    generating = asyncio.create_task(batcher.run())
     await _warm_up(batcher, min(16, options.max_batch))
-    worker_id = f"engine-{uuid.uuid4().hex[:12]}"
+    url = endpoint(listener)
 
-    async def ready() -> None:
-        facts = {"ready": "engine", "worker_id": worker_id, "endpoint": endpoint(listener), "policy": options.policy}
-        print(json.dumps(facts | {"loaded_version": 0}), flush=True)  # noqa: T201
+    async def serving() -> None:
+        async with announced(settings, worker_id, url, options.policy, batcher.counters.whole) as presence:
+            server.on_loaded = presence.loaded
+            ready(url)
+            await asyncio.Event().wait()
 
-    serving = asyncio.create_task(serve(server, listener, ready))
-    done, _ = await asyncio.wait({serving, working}, return_when=asyncio.FIRST_COMPLETED)
-    counters = batcher.counters
-    log.info("served %s", counters)
+    announcing = asyncio.create_task(serving())
+    answering = asyncio.create_task(serve(server, listener))
+    done, left = await asyncio.wait({announcing, answering, generating}, return_when=asyncio.FIRST_COMPLETED)
+    log.info("served %s", batcher.counters)
+    for task in left:
+        task.cancel()
+    for result in await asyncio.gather(*left, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
     for task in done:
-        # Generation ends only by an error, and then nothing can be served any more.
+        # Only `answering` ends without an error, after a signal.
         task.result()
-    working.cancel()
 
 
-def run(options: EngineOptions) -> None:
+def run(options: EngineOptions, settings: Settings | None, worker_id: str, ready: Ready) -> None:
     """Serves until SIGTERM or SIGINT.
+
+    settings: None for an engine that is not announced.
+    ready: called with the URL once requests are answered and gateways can find the engine.
 
     Raises:
         ModelMissingError: see `await_model`.
+        ModelUnusableError: the directory holds no model that can be served.
+        PortError: the port is in use.
     """
     torch.set_num_threads(options.threads)
     sys.setswitchinterval(SWITCH_SECONDS)
     await_model(options.model, options.wait_model)
-    uvloop.run(_main(options))
+    uvloop.run(_main(options, settings, worker_id, ready))

@@ -39,12 +39,16 @@ class EngineServer:
 
     policy: the policy served, which is the model's name too; other names given are accepted as well.
     seed: of the requests that give none.
+
+    Attributes:
+        on_loaded: called with version and weights_id after each load that changed something.
     """
 
     def __init__(
         self, backend: Backend, tokenizer: ChatTokenizer, batcher: Batcher, *, policy: str, names: set[str], seed: int
     ) -> None:
         self.policy, self.batcher = policy, batcher
+        self.on_loaded: Callable[[int, str | None], None] = lambda version, weights_id: None
         self._backend, self._tokenizer = backend, tokenizer
         self._names = names | {policy}
         self._seeds = random.Random(seed)
@@ -106,6 +110,7 @@ class EngineServer:
             except CheckpointError as error:
                 raise WeightsRefused.broken(error) from error
             await self.batcher.swap(prepared, weights.version, weights.weights_id)
+            self.on_loaded(weights.version, weights.weights_id)
             return self.loaded(changed=True, seconds=time.perf_counter() - began)
 
     def _prepare(self, weights: WeightsRequest) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from headrace.cli.options import print_json
 from headrace.demo.tasks import TASKS
 
 app = typer.Typer(help="Make the small model that the demo trains.", no_args_is_help=True)
@@ -31,11 +31,6 @@ def create(
     """
     if task not in TASKS:
         raise typer.BadParameter(f"unknown task {task!r}; known: {', '.join(TASKS)}", param_hint="--task")
-    from headrace.connectors.tinymodel.create import ModelExistsError, create_model
+    from headrace.connectors.tinymodel.create import create_model
 
-    try:
-        made = create_model(directory, TASKS[task], seed, steps)
-    except ModelExistsError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from error
-    typer.echo(json.dumps(made.facts()))
+    print_json(create_model(directory, TASKS[task], seed, steps).facts())

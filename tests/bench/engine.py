@@ -56,7 +56,14 @@ def main() -> None:
     parser.add_argument("--max-tokens", type=int, default=4)
     parser.add_argument("--engine", nargs="*", default=[], help="further flags of the engine")
     arguments = parser.parse_args()
-    command = [str(Path(sys.prefix) / "bin" / "headrace"), "engine", "builtin", arguments.model, *arguments.engine]
+    command = [
+        str(Path(sys.prefix) / "bin" / "headrace"),
+        "engine",
+        "builtin",
+        arguments.model,
+        "--no-announce",
+        *arguments.engine,
+    ]
     began = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as engine:
         assert engine.stdout is not None
