@@ -24,6 +24,7 @@ class WindowSettings:
 
     Attributes:
         groups: closes on so many complete groups.
+        group_size: distinct samples of a complete group; None is what its tasks say.
         samples: closes on so many samples of complete groups; None is no such rule.
         seconds: closes when a complete group has waited so long; None is no such rule.
         group_timeout_seconds: a group older than this, by log time, closes with what it has.
@@ -36,6 +37,7 @@ class WindowSettings:
     run_id: str
     policy: str
     groups: int = 10
+    group_size: int | None = None
     samples: int | None = None
     seconds: float | None = None
     group_timeout_seconds: float = 300.0
@@ -75,9 +77,9 @@ class Group:
     completed_at: int = 0
     members: dict[int, Member] = field(default_factory=dict[int, Member])
 
-    def complete(self) -> bool:
+    def complete(self, group_size: int | None) -> bool:
         """Whether every sample of the group is there."""
-        return len(self.members) >= max(m.trajectory.group_size for m in self.members.values())
+        return len(self.members) >= (group_size or max(m.trajectory.group_size for m in self.members.values()))
 
     def in_order(self) -> list[Member]:
         """Members by sample_index, whatever the order in which they came."""
@@ -120,6 +122,11 @@ class Windows:
         return bool(self._trained or self._dropped)
 
     @property
+    def undelivered(self) -> int:
+        """How many decisions no step has carried yet."""
+        return len(self._trained) + sum(len(positions) for positions in self._dropped.values())
+
+    @property
     def held(self) -> int:
         """Trajectories that wait for their group or their window."""
         return len(self._held)
@@ -132,11 +139,13 @@ class Windows:
         """All records of the partition before `offset` were read; what lies between them are transaction markers."""
         self._expire(self._positions.reached(partition, offset))
 
-    def unreadable(self, at: At) -> None:
-        """A record that is a dead letter now."""
-        if self._read(at):
-            self._positions.finish(at)
-            self._dropped.setdefault("unreadable", []).append(at)
+    def unreadable(self, at: At) -> bool:
+        """A record that cannot be read is decided; false where it was before."""
+        if not self._read(at):
+            return False
+        self._positions.finish(at)
+        self._dropped.setdefault("unreadable", []).append(at)
+        return True
 
     def take(self, at: At, append_time: int, trajectory: Trajectory) -> None:
         """Holds or decides a record that was read.
@@ -166,7 +175,7 @@ class Windows:
             return
         group.members[trajectory.sample_index] = Member(at, trajectory)
         self._held[at] = (group_id, trajectory.sample_index)
-        if not group.completed_at and group.complete():
+        if not group.completed_at and group.complete(self.settings.group_size):
             group.completed_at = append_time
             self._complete.append(group)
 

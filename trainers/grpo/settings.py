@@ -20,6 +20,7 @@ class GrpoSettings:
         aggregation: how token losses add up, see `losses.AGGREGATIONS`.
         level: rows from `transition`s (one a call) or from the `trajectory`.
         mismatch_bound: of the mean k3 between behaviour and current at staleness 0; above it is an alarm.
+        max_row_tokens: longer rows are dropped as too_long.
         micro_batch_tokens: most tokens that go through the model at once, padding included.
     """
 
@@ -33,9 +34,10 @@ class GrpoSettings:
     advantage_epsilon: float = EPSILON
     credit: str = "final"
     aggregation: str = "rollout_mean"
-    level: str = "transition"
+    level: str = "trajectory"
     mismatch_bound: float = 1e-3
     micro_batch_tokens: int = 16384
+    max_row_tokens: int = 32768
 
     def __post_init__(self) -> None:
         check_credit(self.credit)

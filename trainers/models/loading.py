@@ -1,6 +1,8 @@
 """Reads a causal language model from a Hugging Face directory."""
 
 import json
+import threading
+import time
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -10,6 +12,8 @@ from torch import Tensor, nn
 
 from headrace.streams.errors import HeadraceError
 from headrace.trainers.models.llama import Llama, LlamaSettings
+
+POLL_SECONDS = 0.05
 
 
 class CausalLM(Protocol):
@@ -41,6 +45,23 @@ def load_causal_lm(directory: Path, *, dtype: torch.dtype = torch.float32) -> Ca
     if settings is None:
         return _Transformers(directory, dtype)
     return _Native(settings, read_tensors(directory), directory, dtype)
+
+
+def wait_for_model(directory: Path, seconds: float, stop: threading.Event) -> bool:
+    """Waits until the directory is there; false when told to stop meanwhile.
+
+    Whoever makes it renames it into place, so that it is whole once it is there.
+
+    Raises:
+        ModelError: it is not there after so many seconds.
+    """
+    deadline = time.monotonic() + seconds
+    while not (directory / "config.json").exists():
+        if stop.wait(POLL_SECONDS):
+            return False
+        if time.monotonic() >= deadline:
+            raise ModelError(f"no model at {directory} after {seconds:.0f} s; give --model or a longer --wait-model")
+    return True
 
 
 def read_config(directory: Path) -> dict[str, Any]:

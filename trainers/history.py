@@ -1,0 +1,77 @@
+"""What the log says of a run and its policy: read at the start, the authority of a restart."""
+
+import logging
+from dataclasses import dataclass, field
+
+from headrace.schemas.records import ResourcesUpdate, RunManifest, TrainingStep, Weights
+from headrace.streams.codec import Codec, DecodeError
+from headrace.streams.kafka.reading import read_topic
+from headrace.streams.settings import Settings
+
+log = logging.getLogger(__name__)
+
+GOAL_REACHED = "goal_reached"
+FINISHED = "run/finished"
+
+
+@dataclass
+class History:
+    """The records of one run.
+
+    Attributes:
+        published: weights of the run, oldest version first.
+        newest_version: of the policy, by whatever run; None where nothing was published.
+    """
+
+    manifest: RunManifest | None = None
+    steps: list[TrainingStep] = field(default_factory=list[TrainingStep])
+    published: list[Weights] = field(default_factory=list[Weights])
+    newest_version: int | None = None
+
+    @property
+    def last(self) -> TrainingStep | None:
+        """The run's last step, with or without samples."""
+        return self.steps[-1] if self.steps else None
+
+    @property
+    def with_state(self) -> TrainingStep | None:
+        """The last step that has trained."""
+        return next((s for s in reversed(self.steps) if s.state is not None), None)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run's goal or its last step was reached."""
+        return any(s.metrics.get(FINISHED) for s in self.steps)
+
+
+def read_history(settings: Settings, run_id: str, policy: str) -> History:
+    """Reads training and resources to their read_uncommitted ends as of now.
+
+    Raises:
+        DecodeError: a record of the run has a schema that this version does not know: upgrade before going on.
+    """
+    codec = Codec(settings)
+    history = History()
+    for message in read_topic(settings, settings.topic("training"), [0], client_id=f"trainer-{run_id}-history"):
+        if message.key() != run_id.encode():
+            continue
+        record = codec.decode(message.value())
+        if isinstance(record, RunManifest):
+            history.manifest = history.manifest or record
+        elif isinstance(record, TrainingStep):
+            history.steps.append(record)
+    for message in read_topic(settings, settings.topic("resources"), [0], client_id=f"trainer-{run_id}-history"):
+        if message.value() is None:
+            continue
+        try:
+            update = codec.decode_as(ResourcesUpdate, message.value())
+        except DecodeError as error:
+            log.warning("resources offset %s cannot be read and is passed over: %s", message.offset(), error)
+            continue
+        for weights in update.resources.values():
+            if isinstance(weights, Weights) and weights.policy == policy:
+                history.newest_version = max(weights.version, history.newest_version or 0)
+                if update.run_id == run_id:
+                    history.published.append(weights)
+    history.published.sort(key=lambda w: w.version)
+    return history
