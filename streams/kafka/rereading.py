@@ -1,7 +1,7 @@
 """Records read again by their offsets: a Task for a retry, the records that a trajectory's `source` names."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -17,7 +17,7 @@ POLL_SECONDS = 0.05
 PATIENCE_SECONDS = 30.0
 LONGEST_GAP = 500  # records: reading on over a gap is cheaper than another seek
 
-Wanted = dict[tuple[str, int], Iterable[int]]
+Wanted = Mapping[tuple[str, int], Iterable[int]]
 Found = dict[tuple[str, int, int], Message]
 
 

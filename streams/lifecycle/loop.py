@@ -162,7 +162,7 @@ class LifecycleProcessor(Processor):
     def waiting(self) -> bool:
         return any(store.held for store in self._stores.values())
 
-    def advance(self, positions: Mapping[TopicPartitionKey, int]) -> None:
+    def advance(self, positions: Mapping[TopicPartitionKey, int], now: int) -> None:
         """Decides on held events once the tasks partition is read to the end that was noted after they came."""
         unasked = [s.number for s in self._stores.values() if any(h.until is None for h in s.held.values())]
         if unasked:
@@ -248,7 +248,7 @@ class LifecycleProcessor(Processor):
         for partition, reread in self._rereads:
             if reread.task_offset is not None:
                 wanted.setdefault((topic, partition), set()).add(reread.task_offset)
-        found = self._rereader.read(wanted)  # type: ignore[arg-type]
+        found = self._rereader.read(wanted)
         messages: list[OutMessage] = []
         for partition, reread in self._rereads:
             offset = reread.task_offset

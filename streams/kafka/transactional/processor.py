@@ -86,7 +86,7 @@ class Processor(ABC):
     def read(self, record: Record, entry: LogEntry) -> None:
         """Folds one record."""
 
-    def advance(self, positions: Mapping[TopicPartitionKey, int]) -> None:  # noqa: B027
+    def advance(self, positions: Mapping[TopicPartitionKey, int], now: int) -> None:  # noqa: B027
         """Called after each batch with the next offset of each partition; an end-of-partition's offset counts."""
 
     def tick(self, now: int) -> None:  # noqa: B027

@@ -86,7 +86,7 @@ class Session:
         if messages:
             self._read(messages)
         if messages or processor.waiting:
-            processor.advance(self._positions)
+            processor.advance(self._positions, self._clock.now())
         now = time.monotonic()
         if self._catching or self._disturbed:
             self._catch_up()
