@@ -1,0 +1,58 @@
+"""`headrace runner`: runs an agent on tasks."""
+
+import asyncio
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from headrace.cli.options import Bootstrap, Prefix, Registry, WorkerId, print_ready, run_until_signal, settings_of
+
+app = typer.Typer()
+
+
+@app.command()
+def runner(
+    agent: Annotated[str, typer.Argument(metavar="MODULE_OR_FILE:AGENT", help="A @rollout function or an Agent.")],
+    concurrency: Annotated[int, typer.Option(min=1, help="Rollouts at once.")] = 64,
+    policy: Annotated[str, typer.Option(help="The model's name where no resources are published.")] = "policy",
+    resources: Annotated[
+        str | None, typer.Option(help="Name of the publications for tasks that pin none; default: the newest of all.")
+    ] = None,
+    gateway: Annotated[str | None, typer.Option(help="The gateway's URL [HEADRACE_GATEWAY]; default: found.")] = None,
+    drain: Annotated[float, typer.Option(min=0, help="Seconds that running rollouts may take after a stop.")] = 30.0,
+    worker_id: WorkerId = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    registry: Registry = None,
+) -> None:
+    """Run an agent on tasks; prints one JSON line when ready.
+
+    Example: headrace runner my_agent.py:agent --concurrency 64
+    """
+    from headrace.streams.runner.loading import load_agent
+    from headrace.streams.runner.options import RunnerOptions
+    from headrace.streams.runner.runner import Runner
+
+    settings = settings_of(bootstrap, prefix, registry, gateway=gateway)
+    loaded = load_agent(agent)
+    options = RunnerOptions(
+        concurrency=concurrency,
+        policy=policy,
+        resources=resources,
+        worker_id=worker_id,
+        drain=timedelta(seconds=drain),
+    )
+
+    async def main() -> None:
+        worker = Runner(settings, loaded, options)
+        await worker.start()
+        try:
+            print_ready("runner", worker_id=worker.worker_id, agent=agent, concurrency=concurrency)
+            await worker.run()
+        except asyncio.CancelledError:
+            await worker.drain()
+        finally:
+            await worker.close()
+
+    run_until_signal(main())

@@ -1,0 +1,1 @@
+"""The runner: takes tasks from the log, calls the agent, and writes what happened."""

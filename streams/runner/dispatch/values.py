@@ -1,0 +1,77 @@
+"""What goes into dispatch and what comes out of it."""
+
+from enum import Enum
+
+import msgspec
+
+from headrace.schemas.records import AttemptEvent, Task
+
+
+class State(Enum):
+    """Where an entry stands."""
+
+    READY = "ready"  # waits for a free slot here
+    HERE = "here"  # started here; its end was not read back yet
+    ELSEWHERE = "elsewhere"  # started by another worker, or by an earlier process
+    WITHDRAWN = "withdrawn"  # a cancel was asked for before it started; its end was not read back yet
+    FINISHED = "finished"
+
+
+class Entry(msgspec.Struct, kw_only=True, gc=False):
+    """A task in hand: one attempt of one rollout."""
+
+    task: Task
+    partition: int
+    offset: int
+    state: State = State.READY
+    attempt_id: str = ""  # of its latest delivery
+    delivery: int = 0  # of its latest delivery
+
+
+class Start(msgspec.Struct, frozen=True, gc=False):
+    """Start this delivery here."""
+
+    entry: Entry
+    attempt_id: str
+    delivery: int
+
+
+class Withdraw(msgspec.Struct, frozen=True, gc=False):
+    """Write the final `cancelled` of a task that nobody has started."""
+
+    entry: Entry
+
+
+class Abandon(msgspec.Struct, frozen=True, gc=False):
+    """Stop the attempt that runs here and write nothing more for it: its end stands in the log already."""
+
+    attempt_id: str
+    end: AttemptEvent
+
+
+class Cancel(msgspec.Struct, frozen=True, gc=False):
+    """A cancel was asked for: stop the attempt that runs here and write its end."""
+
+    attempt_id: str
+
+
+class LeaseOver(msgspec.Struct, frozen=True, gc=False):
+    """An attempt elsewhere has given no sign of life for a lease."""
+
+    entry: Entry
+    attempt_id: str
+    delivery: int
+
+
+class Happened(msgspec.Struct, frozen=True, gc=False):
+    """An event with its place in the attempts partition. `at` is its append time, microseconds since the epoch."""
+
+    partition: int
+    offset: int
+    at: int
+    event: AttemptEvent
+
+
+def attempt_id_of(rollout_id: str, attempt: int, delivery: int) -> str:
+    """The id of a delivery of an attempt: the same wherever it is started, so that a repeated start is one."""
+    return f"{rollout_id}-{attempt}" if delivery == 1 else f"{rollout_id}-{attempt}.{delivery}"

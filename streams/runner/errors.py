@@ -1,0 +1,11 @@
+"""What a runner cannot go on from."""
+
+from headrace.streams.errors import HeadraceError
+
+
+class AgentLoadError(HeadraceError):
+    """`MODULE_OR_FILE:AGENT` names no agent."""
+
+
+class ReaderError(HeadraceError):
+    """A reading thread has died."""
