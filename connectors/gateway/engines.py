@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from headrace.connectors.gateway.errors import NOT_FOUND, CallError
-from headrace.connectors.sync.reports import is_report, report_id, url_report_id
 from headrace.schemas.records import VersionRange, WorkerState
-from headrace.streams.workers import GONE
 
 # An engine that refused a connection is not tried again for so long.
 DOWN_SECONDS = 0.25
@@ -18,46 +16,34 @@ class Engine:
     """One engine.
 
     Attributes:
-        report_id: key of sync's report on it.
-        model: its name for what it serves.
+        model: its name for what it serves; None while that is not known.
         in_flight: calls that it has of this gateway.
+        state: its last announcement; None of an engine given by URL.
     """
 
-    def __init__(self, endpoint: str, *, report_id: str, policy: str | None, model: str | None) -> None:
-        self.endpoint, self.report_id, self.policy, self.model = endpoint, report_id, policy, model
+    def __init__(self, endpoint: str, *, policy: str | None = None, model: str | None = None) -> None:
+        self.endpoint, self.policy, self.model = endpoint, policy, model
         self.url = f"{endpoint.rstrip('/')}/v1/chat/completions"
         self.in_flight = 0
         self.down_until = 0.0
         self.last_used = 0.0
         self.state: WorkerState | None = None
-        self.report: WorkerState | None = None
 
     @property
     def loaded(self) -> int | None:
         """The newest version whose load it has acknowledged; None where nobody told."""
-        return _newest(self.state and self.state.loaded_version, self.report and self.report.loaded_version)
-
-    @property
-    def loading(self) -> int | None:
-        """The newest version whose load has begun."""
-        return _newest(
-            _newest(self.state and self.state.loading_version, self.report and self.report.loading_version), self.loaded
-        )
+        return self.state.loaded_version if self.state else None
 
     def versions(self, loaded_before: int | None) -> VersionRange | None:
-        """What generated an answer that ends now, of an engine that does not say itself.
+        """What generated an answer that ends now, of an engine that does not say so itself.
 
         Args:
             loaded_before: `loaded` as it was before the request was sent.
         """
-        newest = self.loading
-        if newest is None:
+        if self.state is None or loaded_before is None:
             return None
-        return VersionRange(min=loaded_before or 0, max=newest)
-
-
-def _newest(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else max(a, b)
+        begun = max(self.state.loading_version or 0, self.state.loaded_version or 0, loaded_before)
+        return VersionRange(min=loaded_before, max=begun)
 
 
 class Engines:
@@ -69,34 +55,22 @@ class Engines:
 
     def __init__(self, live: Callable[[], list[WorkerState]], urls: Iterable[str] = ()) -> None:
         self._live = live
-        self._fixed = [Engine(u, report_id=url_report_id(u), policy=None, model=None) for u in urls]
+        self._given = [Engine(url) for url in urls]
         self._engines: dict[str, Engine] = {}
-        self._reports: dict[str, WorkerState] = {}
         self._changed = asyncio.Event()
 
     @property
     def given(self) -> list[Engine]:
         """Those given by URL."""
-        return self._fixed
+        return self._given
 
     def all(self) -> list[Engine]:
         """Those that may be called."""
-        return self._fixed or list(self._engines.values())
-
-    def observe(self, state: WorkerState) -> None:
-        """Takes a worker's announcement."""
-        if is_report(state):
-            self._reports[state.worker_id] = state
-        elif state.kind == "engine" and state.status == GONE:
-            self._reports.pop(report_id(state), None)
-        self.refresh()
+        return self._given or list(self._engines.values())
 
     def refresh(self) -> None:
         """Looks again who is alive."""
-        if self._fixed:
-            for engine in self._fixed:
-                engine.report = self._reports.get(engine.report_id)
-        else:
+        if not self._given:
             self._engines = {state.worker_id: self._engine(state) for state in self._live() if state.endpoint}
         self.wake()
 
@@ -106,11 +80,11 @@ class Engines:
         self._changed = asyncio.Event()
 
     def _engine(self, state: WorkerState) -> Engine:
-        key, endpoint = report_id(state), state.endpoint or ""
+        endpoint = state.endpoint or ""
         engine = self._engines.get(state.worker_id)
-        if engine is None or engine.report_id != key or engine.endpoint != endpoint:
-            engine = Engine(endpoint, report_id=key, policy=state.policy, model=state.policy)
-        engine.state, engine.report = state, self._reports.get(key)
+        if engine is None or engine.endpoint != endpoint:
+            engine = Engine(endpoint, policy=state.policy, model=state.policy)
+        engine.state = state
         return engine
 
     def pick(self, model: str | None) -> Engine | None:

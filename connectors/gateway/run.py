@@ -51,7 +51,8 @@ async def run_gateway(
     engines = Engines(lambda: workers.live(ENGINE, policy), [u.rstrip("/") for u in engine_urls])
 
     def changed(state: WorkerState) -> None:
-        loop.call_soon_threadsafe(engines.observe, state)
+        if state.kind == ENGINE:
+            loop.call_soon_threadsafe(engines.refresh)
 
     workers = Workers(settings, client_id=worker_id, changed=changed)
     producer = AckedProducer(settings, worker_id, linger_ms=LINGER_MS)

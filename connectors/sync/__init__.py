@@ -1,1 +1,1 @@
-"""Loads published weights into the engines and says which version each of them serves."""
+"""Loads published weights into the engines."""

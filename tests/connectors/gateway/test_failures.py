@@ -1,0 +1,238 @@
+"""What goes wrong: the agent gets the right HTTP error, the span records it, nothing is answered without its span."""
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from headrace.schemas.packing import unpack_float32, unpack_int32
+
+pytestmark = pytest.mark.kafka
+StartGateway = Callable[..., Awaitable[Any]]
+NOBODY = "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    "body", ["<html>", "[]", "{}", '{"choices": []}', '{"choices": [{"index": 0}]}', '{"choices": [7]}', ""]
+)
+async def test_garbage_is_a_bad_gateway(gateway: Any, stub: Any, body: str) -> None:
+    async def answer(fields: dict[str, Any]) -> web.StreamResponse:
+        return web.Response(text=body, content_type="application/json")
+
+    stub.handler = answer
+    status, error, headers = await gateway.chat()
+    assert (status, error["error"]["code"]) == (502, "engine_garbage")
+    assert headers["x-headrace-rollout-id"] == "r1"
+    span = await gateway.span()
+    assert span.status.code == "ERROR"
+    assert (span.llm.http_status, span.llm.error.type, span.llm.choices) == (502, "engine_garbage", [])
+    assert json.loads(span.llm.response) == error
+
+
+async def test_without_token_ids_the_agent_still_gets_its_answer(gateway: Any, stub: Any, make_completion: Any) -> None:
+    async def answer(fields: dict[str, Any]) -> web.StreamResponse:
+        return web.json_response(make_completion({**fields, "return_token_ids": False, "logprobs": False}))
+
+    stub.handler = answer
+    status, body, _ = await gateway.chat()
+    assert (status, body["choices"][0]["message"]["content"]) == (200, "answer 0")
+    call = (await gateway.span()).llm
+    assert (call.prompt_token_ids, call.choices[0].response_token_ids, call.choices[0].logprobs) == (b"", b"", None)
+    assert (call.error, call.choices[0].text) == (None, "answer 0")
+
+
+@pytest.mark.parametrize("ids", [[7], ["x", 8], [2**40, 1], "78", [7.5, 8]])
+async def test_ids_that_do_not_fit_are_recorded_as_they_came_or_left_out(
+    gateway: Any, stub: Any, make_completion: Any, ids: Any
+) -> None:
+    async def answer(fields: dict[str, Any]) -> web.StreamResponse:
+        body = make_completion(fields)
+        body["choices"][0]["token_ids"] = ids
+        return web.json_response(body)
+
+    stub.handler = answer
+    assert (await gateway.chat())[0] == 200
+    (choice,) = (await gateway.span()).llm.choices
+    assert unpack_int32(choice.response_token_ids) == ([7] if ids == [7] else [])
+    assert len(unpack_float32(choice.logprobs)) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "passed"),
+    [
+        (400, '{"error": {"message": "too long", "type": "invalid_request_error", "code": "x"}}', 400),
+        (500, '{"error": {"message": "broken", "type": "server_error"}}', 500),
+        (404, "no such thing", 404),
+        (500, "Internal Server Error", 502),
+    ],
+)
+async def test_an_engines_own_error_is_passed_on(gateway: Any, stub: Any, status: int, text: str, passed: int) -> None:
+    async def answer(fields: dict[str, Any]) -> web.StreamResponse:
+        return web.Response(text=text, status=status)
+
+    stub.handler = answer
+    got, body, _ = await gateway.chat()
+    assert got == passed
+    assert body == json.loads(text) if text.startswith("{") else text in body["error"]["message"]
+    call = (await gateway.span()).llm
+    assert (call.http_status, call.error.type) == (passed, "engine_error")
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_no_engine_is_unavailable(start_gateway: StartGateway, announced: bool) -> None:
+    gateway = await start_gateway(gateway_engine_wait=0.6)
+    if announced:
+        await gateway.announce(NOBODY)
+    began = time.monotonic()
+    status, body, _ = await gateway.chat()
+    assert (status, body["error"]["code"]) == (503, "engine_unavailable")
+    assert time.monotonic() - began >= 0.6
+    assert (await gateway.span()).llm.error.type == "engine_unavailable"
+
+
+async def test_an_engine_that_takes_too_long_is_a_gateway_timeout(start_gateway: StartGateway, stub: Any) -> None:
+    async def answer(fields: dict[str, Any]) -> web.StreamResponse:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    stub.handler = answer
+    gateway = await start_gateway(gateway_engine_timeout=0.3)
+    await gateway.announce(stub.url)
+    status, body, _ = await gateway.chat()
+    assert (status, body["error"]["code"]) == (504, "engine_timeout")
+    assert (await gateway.span()).llm.http_status == 504
+
+
+@pytest.mark.parametrize(("losses", "status"), [(1, 200), (2, 503)])
+async def test_a_lost_connection_is_tried_once_more(
+    gateway: Any, stub: Any, make_completion: Any, losses: int, status: int
+) -> None:
+    async def answer(fields: dict[str, Any]) -> web.StreamResponse:
+        if len(stub.requests) > losses:
+            return web.json_response(make_completion(fields))
+        raise asyncio.CancelledError  # closes the connection without an answer
+
+    stub.handler = answer
+    got, _, _ = await gateway.chat()
+    assert (got, len(stub.requests)) == (status, 2)
+    assert (await gateway.span()).llm.http_status == status
+
+
+async def test_the_span_of_a_client_that_went_away_is_written(gateway: Any, stub: Any, make_completion: Any) -> None:
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    async def answer(fields: dict[str, Any]) -> web.StreamResponse:
+        reached.set()
+        await go.wait()
+        return web.json_response(make_completion(fields))
+
+    stub.handler = answer
+    calling = asyncio.create_task(gateway.chat())
+    await reached.wait()
+    calling.cancel()
+    await asyncio.gather(calling, return_exceptions=True)
+    go.set()
+    for _ in range(50):
+        if spans := await gateway.spans():
+            break
+        await asyncio.sleep(0.1)
+    assert unpack_int32(spans[0].llm.choices[0].response_token_ids) == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"{", "invalid_json"),
+        (b"\xff\xfe", "invalid_json"),
+        (b"[]", "invalid_type"),
+        (b'{"model": "policy"}', "invalid_type"),
+        (b'{"messages": [], "temperature": "hot"}', "invalid_type"),
+        (b'{"messages": [], "stream": true}', "unsupported_parameter"),
+    ],
+)
+async def test_a_request_that_cannot_be_is_refused_and_recorded(gateway: Any, data: bytes, code: str) -> None:
+    async with gateway.session.post(gateway.rollout_url(), data=data) as response:
+        assert response.status == 400
+        assert (await response.json())["error"]["code"] == code
+    call = (await gateway.span()).llm
+    assert (call.http_status, call.error.type) == (400, code)
+    json.loads(call.request)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("GET", "/v1/chat/completions", {}, 405),
+        ("POST", "/v1/models", {}, 405),
+        ("POST", "/v1/embeddings", {}, 404),
+        ("POST", "/rollout/r1/v1/chat/completions", {}, 404),
+        ("POST", "/rollout//attempt/a/v1/chat/completions", {}, 404),
+        ("POST", "/rollout/r~2/attempt/a/v1/chat/completions", {}, 400),
+        ("POST", "/rollout/r%0A/attempt/a/v1/chat/completions", {}, 400),
+        ("POST", f"/rollout/{'r' * 600}/attempt/a/v1/chat/completions", {}, 400),
+        ("POST", "/v1/chat/completions", {"x-headrace-mode": "practice"}, 400),
+    ],
+)
+async def test_paths_and_ids_that_cannot_be(
+    gateway: Any, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    async with gateway.session.request(method, gateway.url + path, headers=headers, data=b"{}") as response:
+        assert response.status == status
+        assert (await response.json())["error"]["message"]
+
+
+async def test_a_request_that_is_too_large(start_gateway: StartGateway, stub: Any) -> None:
+    gateway = await start_gateway(gateway_max_body_bytes=2048)
+    await gateway.announce(stub.url)
+    status, body, _ = await gateway.chat(messages=[{"role": "user", "content": "x" * 4000}])
+    assert (status, body["error"]["code"]) == (413, "request_too_large")
+    assert (await gateway.span()).llm.error.type == "request_too_large"
+    assert stub.requests == []
+
+
+@pytest.mark.parametrize("where", ["request", "ids"])
+async def test_a_call_larger_than_a_record(
+    start_gateway: StartGateway, stub: Any, make_completion: Any, where: str
+) -> None:
+    async def answer(fields: dict[str, Any]) -> web.StreamResponse:
+        body = make_completion(fields)
+        if where == "ids":
+            body["choices"][0]["token_ids"] = list(range(5000))
+        return web.json_response(body)
+
+    stub.handler = answer
+    gateway = await start_gateway(max_message_bytes=4096)
+    await gateway.announce(stub.url)
+    content = "x" * (5000 if where == "request" else 1)
+    status, body, _ = await gateway.chat(messages=[{"role": "user", "content": content}])
+    assert (status, body["error"]["code"]) == (413, "record_too_large")
+    call = (await gateway.span()).llm
+    assert (call.request, call.response, call.error.type) == (None, None, "record_too_large")
+    assert len(call.choices) == (1 if where == "request" else 0)
+
+
+async def test_without_a_broker_no_call_is_answered_and_no_span_is_lost(
+    start_gateway: StartGateway, stub: Any, kafka: Any
+) -> None:
+    if not kafka.pid:
+        pytest.skip("the broker of HEADRACE_TEST_BOOTSTRAP is not ours to stop")
+    gateway = await start_gateway(gateway_broker_wait=2)
+    await gateway.announce(stub.url)
+    assert (await gateway.chat())[0] == 200
+    os.kill(kafka.pid, signal.SIGSTOP)
+    try:
+        status, body, _ = await gateway.chat()
+        waiting = asyncio.create_task(gateway.chat())
+        done, _ = await asyncio.wait({waiting}, timeout=1)
+        assert not done
+    finally:
+        os.kill(kafka.pid, signal.SIGCONT)
+    assert (status, body["error"]["code"]) == (503, "broker_unavailable")
+    assert (await waiting)[0] == 200
+    assert len(await gateway.spans()) == 3
