@@ -1,0 +1,201 @@
+"""The trainer on a real broker."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from confluent_kafka import ConsumerGroupTopicPartitions
+from safetensors.torch import load_file
+
+from headrace.schemas.records import ResourcesUpdate, TrainingStep, Weights
+from headrace.streams.codec import Codec
+from headrace.streams.errors import EXIT_FENCED, FencedError, SettingsError
+from headrace.streams.kafka.admin import partition_ids
+from headrace.streams.kafka.clients import make_admin
+from headrace.streams.kafka.dead_letters import parse
+from headrace.streams.kafka.reading import read_topic
+from headrace.streams.settings import Settings
+from headrace.streams.topics import dead_letter_topic
+from tests.trainers.make import POLICY, RUN
+from tests.trainers.pipeline import (
+    decided,
+    loop,
+    produce,
+    run_until,
+    synthetic,
+    trained_at_least,
+    training,
+    triplets,
+    undisturbed,
+)
+
+pytestmark = pytest.mark.kafka
+Make = Callable[..., Path]
+ROOT = Path(__file__).parents[2]
+
+
+def published(settings: Settings) -> list[Weights]:
+    codec = Codec(settings)
+    found: list[Weights] = []
+    for message in read_topic(settings, settings.topic("resources"), [0], client_id="test"):
+        update = codec.decode_as(ResourcesUpdate, message.value())
+        found += [w for w in update.resources.values() if isinstance(w, Weights)]
+    return found
+
+
+def assert_exact(settings: Settings, model: Path) -> list[TrainingStep]:
+    """Every trajectory is decided once, and the newest weights are those of an undisturbed run."""
+    log = triplets(settings)
+    manifests, steps = training(settings)
+    assert len(manifests) == 1
+    assert Counter(decided(steps)) == Counter(list(log))
+    expected = undisturbed(model, steps, log)
+    newest = max(published(settings), key=lambda w: w.version)
+    actual = load_file(Path(newest.uri) / "model.safetensors")
+    assert actual.keys() == expected.keys()
+    assert all(torch.equal(actual[name], expected[name]) for name in expected)
+    assert [w.version for w in published(settings)] == list(range(len([s for s in steps if s.window.samples]) + 1))
+    return steps
+
+
+def test_windows_are_trained_and_published(settings: Settings, make_model: Make, tmp_path: Path) -> None:
+    model = make_model()
+    produce(settings, synthetic(range(6)))
+    run_until(settings, loop(settings, model, tmp_path), trained_at_least(24))
+    steps = assert_exact(settings, model)
+    assert [s.step for s in steps] == [1, 2, 3]
+    assert steps[-1].decided == 24
+    assert steps[-1].staleness == {"2": 8}
+    for metric in ("reward/mean", "ratio/max", "entropy", "grad_norm", "seconds/train", "seconds/publish"):
+        assert metric in steps[-1].metrics
+    assert sorted(p.name for p in Path(published(settings)[1].uri).iterdir()) == [
+        "config.json",
+        "manifest.json",
+        "model.safetensors",
+        "tokenizer_config.json",
+    ]
+
+
+@pytest.mark.parametrize("point", ["before", "in", "after"])
+def test_killed_around_its_transaction(settings: Settings, make_model: Make, tmp_path: Path, point: str) -> None:
+    model = make_model()
+    produce(settings, synthetic(range(8)))
+    given = {
+        "settings": {"bootstrap": settings.bootstrap, "prefix": settings.prefix, "partitions": settings.partitions},
+        "model": str(model),
+        "tmp": str(tmp_path),
+    }
+    # The first publication with two records is that of the manifest.
+    command = [sys.executable, "-m", "tests.trainers.dying", json.dumps(given), point, "3"]
+    dead = subprocess.run(command, cwd=ROOT, timeout=60, check=False)
+    assert dead.returncode == -signal.SIGKILL
+    run_until(settings, loop(settings, model, tmp_path), trained_at_least(32))
+    steps = assert_exact(settings, model)
+    assert len(steps) == 4
+    known = {w.uri for w in published(settings)} | {s.state.uri for s in steps if s.state}
+    directory = tmp_path / "checkpoints" / RUN
+    assert {str(p) for p in directory.iterdir()} <= known | {str(directory / "model-files")}
+
+
+def test_a_second_trainer_fences_the_first(settings: Settings, make_model: Make, tmp_path: Path) -> None:
+    model = make_model()
+    joined, stop = threading.Event(), threading.Event()
+    outcome: list[BaseException] = []
+
+    def first() -> None:
+        try:
+            loop(settings, model, tmp_path).run(stop, lambda facts: joined.set())
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert joined.wait(30)
+    produce(settings, synthetic(range(2)))
+    run_until(settings, loop(settings, model, tmp_path / "other"), trained_at_least(8))
+    produce(settings, synthetic(range(2, 4)))
+    thread.join(30)
+    stop.set()
+    assert isinstance(outcome[0], FencedError)
+    run_until(settings, loop(settings, model, tmp_path / "other"), trained_at_least(16))
+    assert_exact(settings, model)
+
+
+def test_the_end_of_a_run(settings: Settings, make_model: Make, tmp_path: Path) -> None:
+    """At the goal what is held is dropped, and so is what comes, also after a restart."""
+    model = make_model()
+    produce(settings, synthetic(range(2), final_reward=1.0))
+    produce(settings, synthetic(range(2, 3), final_reward=1.0)[:3])
+    make = {"goal": 0.9, "goal_samples": 8}
+    run_until(settings, loop(settings, model, tmp_path, **make), lambda steps: len(decided(steps)) >= 8)
+    produce(settings, synthetic(range(3, 4)))
+    run_until(settings, loop(settings, model, tmp_path, **make), lambda steps: len(decided(steps)) >= 15)
+    steps = assert_exact(settings, model)
+    assert [s.metrics.get("goal_reached") for s in steps if s.window.samples] == [1.0]
+    assert {d.reason for s in steps for d in s.window.dropped} == {"run_finished"}
+    assert steps[-1].decided == 15
+
+
+def test_what_cannot_be_read_is_a_dead_letter_and_the_offsets_reach_the_end(
+    settings: Settings, make_model: Make, tmp_path: Path
+) -> None:
+    model = make_model()
+    produce(settings, synthetic(range(2)), raw=[b"poison"])
+    produce(settings, synthetic(range(2, 3), mode="val"))
+    run_until(settings, loop(settings, model, tmp_path), lambda steps: len(decided(steps)) >= 13)
+    _, steps = training(settings)
+    drops = Counter({d.reason: len(d.samples) for s in steps for d in s.window.dropped})
+    assert drops == {"unreadable": 1, "mode": 4}
+    topic = settings.topic("triplets")
+    letters = [parse(m) for m in read_topic(settings, dead_letter_topic(topic), [0], client_id="test")]
+    assert [(x.reason, x.value) for x in letters] == [("unknown_framing", b"poison")]
+    group = settings.group(f"trainer.{RUN}")
+    request = [ConsumerGroupTopicPartitions(group)]
+    admin = make_admin(settings)
+    offsets = admin.list_consumer_group_offsets(request)[group].result().topic_partitions
+    positions = {p.partition: p.next for p in steps[-1].window.position}
+    assert {tp.partition: tp.offset for tp in offsets} == positions
+    assert set(positions) <= set(partition_ids(settings, topic))
+    assert all(p.finished == [] for p in steps[-1].window.position)
+
+
+def test_other_settings_need_another_run(settings: Settings, make_model: Make, tmp_path: Path) -> None:
+    model = make_model()
+    produce(settings, synthetic(range(2)))
+    run_until(settings, loop(settings, model, tmp_path), trained_at_least(8))
+    with pytest.raises(SettingsError, match=r"algorithm\.lr was 0\.001, is 0\.01"):
+        run_until(settings, loop(settings, model, tmp_path, lr=1e-2), lambda steps: False)
+
+
+def test_the_command(settings: Settings, make_model: Make, tmp_path: Path) -> None:
+    """Ready line, a window, exit code 0 on SIGTERM, and 78 for the one that was taken over."""
+    model = make_model()
+    command = [str(Path(sys.executable).parent / "headrace"), "trainer", "grpo", "--model", str(model), "--run", RUN]
+    command += ["--policy", POLICY, "--window-groups", "2", "--checkpoints", str(tmp_path / "c")]
+    command += ["--bootstrap", settings.bootstrap, "--prefix", settings.prefix]
+    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    second = None
+    try:
+        assert first.stdout is not None
+        assert json.loads(first.stdout.readline()) == {
+            "ready": "trainer", "run_id": RUN, "policy": POLICY, "step": 0, "version": 0
+        }  # fmt: skip
+        second = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert second.stdout is not None
+        assert json.loads(second.stdout.readline())["ready"] == "trainer"
+        produce(settings, synthetic(range(2)))
+        assert first.wait(30) == EXIT_FENCED
+        second.terminate()
+        assert second.wait(30) == 0
+    finally:
+        for process in (first, second):
+            if process is not None and process.poll() is None:
+                process.kill()
+    assert Counter(decided(training(settings)[1])) == Counter(list(triplets(settings)))
