@@ -2,11 +2,10 @@
 
 from datetime import timedelta
 from types import TracebackType
-from typing import Any
+from typing import TypeVar
 
 import aiohttp
 import msgspec
-import orjson
 
 from headrace.streams.errors import HeadraceError
 
@@ -15,6 +14,7 @@ PROBE_SECONDS = 5.0
 # Below the five seconds after which uvicorn closes an idle connection: a call must not meet that close.
 KEEPALIVE_SECONDS = 4.0
 OK = 200
+T = TypeVar("T")
 _HEADERS = {"content-type": "application/json", "accept-encoding": "identity"}
 
 
@@ -37,6 +37,18 @@ class Served(msgspec.Struct):
 
     model: str
     policy: str | None
+
+
+class _Model(msgspec.Struct):
+    id: str
+
+
+class _Models(msgspec.Struct):
+    data: list[_Model]
+
+
+class _Weights(msgspec.Struct):
+    policy: str
 
 
 class Upstream:
@@ -78,19 +90,17 @@ class Upstream:
 
     async def served(self, endpoint: str) -> Served | None:
         """What the engine at a URL serves; None where it does not answer."""
-        models: Any = await self._get(f"{endpoint}/v1/models")
-        try:
-            model = str(models["data"][0]["id"])
-        except (KeyError, IndexError, TypeError):
+        models = await self._get(f"{endpoint}/v1/models", _Models)
+        if models is None or not models.data:
             return None
-        weights: Any = await self._get(f"{endpoint}/headrace/weights")
-        return Served(model, str(weights["policy"]) if weights else None)
+        weights = await self._get(f"{endpoint}/headrace/weights", _Weights)
+        return Served(models.data[0].id, weights.policy if weights else None)
 
-    async def _get(self, url: str) -> Any:
+    async def _get(self, url: str, kind: type[T]) -> T | None:
         assert self._session is not None
         try:
             timeout = aiohttp.ClientTimeout(total=PROBE_SECONDS)
             async with self._session.get(url, timeout=timeout) as response:
-                return orjson.loads(await response.read()) if response.status == OK else None
+                return msgspec.json.decode(await response.read(), type=kind) if response.status == OK else None
         except (aiohttp.ClientError, TimeoutError, ValueError):
             return None
