@@ -52,7 +52,7 @@ def consumer_config(
     instance_id: str | None = None,
     several_topics: bool = False,
     fetch_wait_ms: int = 50,
-    fetch_min_bytes: int = 1,
+    fetch_pause_ms: int | None = None,
 ) -> dict[str, Any]:
     """Properties of a consumer: read_committed, no automatic commit.
 
@@ -61,7 +61,9 @@ def consumer_config(
         instance_id: static membership (KIP-345).
         several_topics: the group reads several co-partitioned topics, so that a partition number must come as a
             whole: the range assignor does that, sticky and uniform ones do not.
-        fetch_wait_ms: how long the broker holds a fetch that finds less than `fetch_min_bytes`.
+        fetch_wait_ms: how long the broker holds a fetch that finds nothing.
+        fetch_pause_ms: no fetch while messages of the one before wait to be polled, nor for so long after. Under load
+            that makes few, well filled fetches, each of which costs the broker something for every partition.
     """
     config = {
         **_common(settings, client_id),
@@ -72,12 +74,13 @@ def consumer_config(
         "enable.auto.offset.store": False,
         "isolation.level": "read_committed",
         "fetch.wait.max.ms": fetch_wait_ms,
-        "fetch.min.bytes": fetch_min_bytes,
         "enable.partition.eof": False,
         "fetch.message.max.bytes": settings.max_message_bytes,
         "receive.message.max.bytes": max(100_000_000, 4 * settings.max_message_bytes),
         "retry.backoff.ms": RETRY_BACKOFF_MS,
     }
+    if fetch_pause_ms is not None:
+        config |= {"queued.min.messages": 1, "fetch.queue.backoff.ms": fetch_pause_ms}
     if group:
         config["group.protocol"] = settings.group_protocol
         if settings.group_protocol == "classic":
@@ -106,7 +109,7 @@ def make_consumer(
     instance_id: str | None = None,
     several_topics: bool = False,
     fetch_wait_ms: int = 50,
-    fetch_min_bytes: int = 1,
+    fetch_pause_ms: int | None = None,
     eof: bool = False,
 ) -> Consumer:
     """A consumer with `consumer_config`; all its calls belong on the thread that polls it.
@@ -121,7 +124,7 @@ def make_consumer(
         instance_id=instance_id,
         several_topics=several_topics,
         fetch_wait_ms=fetch_wait_ms,
-        fetch_min_bytes=fetch_min_bytes,
+        fetch_pause_ms=fetch_pause_ms,
     )
     return Consumer({**config, "enable.partition.eof": eof}, logger=log)
 

@@ -38,7 +38,8 @@ class LifecycleProcessor(Processor):
 
     name = "lifecycle"
     topics = ("tasks", "attempts")
-    gap_seconds = 0.05  # nobody waits for these states within milliseconds; 20 transactions a second
+    gap_seconds = 0.1  # nobody waits for these states within milliseconds
+    fetch_pause_ms = 40
 
     def __init__(self, settings: Settings, worker_id: str) -> None:
         super().__init__()

@@ -58,6 +58,8 @@ class Processor(ABC):
     """Short names of the co-partitioned topics that it reads; within a batch they are read in this order."""
     gap_seconds: ClassVar[float]
     """Between the starts of two transactions at least: fewer, bigger ones cost less, in the broker too."""
+    fetch_pause_ms: ClassVar[int]
+    """Between two fetches under load, in milliseconds: fewer, fuller ones cost less, in the broker too."""
 
     def __init__(self) -> None:
         self.counters: dict[str, int] = {}

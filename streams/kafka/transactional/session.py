@@ -24,9 +24,8 @@ from headrace.streams.settings import Settings
 log = logging.getLogger(__name__)
 
 BATCH = 5000
-FETCH_MIN_BYTES = 256 * 1024
-FETCH_WAIT_MS = 10  # together: at most a hundred fetches a second, whatever the load
-CHUNK_SECONDS = 0.008  # of gathering, while a batch is under way
+FETCH_WAIT_MS = 200  # an idle processor costs five fetches a second
+LOOK_AGAIN_SECONDS = 0.01  # while something waits for positions
 TICK_SECONDS = 0.25
 IDLE_COMMIT_SECONDS = 1.0  # offsets alone are worth no transaction of their own more often than that
 COMMITTED_SECONDS = 30.0  # blocks while a predecessor's transaction holds the group's offsets
@@ -61,7 +60,7 @@ class Session:
             group=processor.name,
             several_topics=True,
             fetch_wait_ms=FETCH_WAIT_MS,
-            fetch_min_bytes=FETCH_MIN_BYTES,
+            fetch_pause_ms=processor.fetch_pause_ms,
             eof=True,
         )
         self._consumer.subscribe(
@@ -126,13 +125,15 @@ class Session:
         return {partition for _, partition in self._positions}
 
     def _consume(self) -> list[Message]:
-        busy = self._processor.waiting or self._processor.ready or bool(self._processor.dead_letters)
-        if busy:
-            return cast(list[Message], self._consumer.consume(BATCH, CHUNK_SECONDS))
-        first = cast(Message | None, self._consumer.poll(TICK_SECONDS))
+        processor = self._processor
+        if processor.ready or processor.dead_letters:
+            wait = max(0.0, self._last_transaction + processor.gap_seconds - time.monotonic())
+        else:
+            wait = LOOK_AGAIN_SECONDS if processor.waiting else TICK_SECONDS
+        first = cast(Message | None, self._consumer.poll(wait))
         if first is None:
             return []
-        return [first, *cast(list[Message], self._consumer.consume(BATCH, CHUNK_SECONDS))]
+        return [first, *cast(list[Message], self._consumer.consume(BATCH, 0))]
 
     def _read(self, messages: list[Message]) -> None:
         newest = 0
