@@ -5,12 +5,13 @@ from types import TracebackType
 from typing import Self
 
 from headrace.deploy.local.datadir import DataDirectory
+from headrace.deploy.local.errors import PortInUseError
 from headrace.deploy.local.fetch import Report
 from headrace.deploy.local.files import ensure_kafka, ensure_registry
 from headrace.deploy.local.java import find_java
 from headrace.deploy.local.kafka import KafkaNode
 from headrace.deploy.local.lockfile import read_lock
-from headrace.deploy.local.ports import HOST
+from headrace.deploy.local.ports import HOST, is_free
 from headrace.deploy.local.registry import Registry
 
 
@@ -49,6 +50,8 @@ class LocalKafka:
         app = ensure_registry(self._report)[1] if self._with_registry else None
         self._data = DataDirectory(self._wanted_data)
         try:
+            if self._wanted_port and not is_free(self._wanted_port):
+                raise PortInUseError(self._wanted_port)
             if app:
                 self._registry = Registry(java, app, self._data)
                 self._registry.launch()

@@ -67,8 +67,6 @@ class KafkaNode:
             PortInUseError: somebody has the port.
             ProcessDiedError: it ended, with the end of its log.
         """
-        if port and not is_free(port):
-            raise PortInUseError(port)
         self._data.format(bootstrap_checkpoint(self._java, self._classpath, self._home))
         for race in range(RACES):
             try:

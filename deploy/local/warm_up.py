@@ -90,7 +90,7 @@ def exercise_kafka(bootstrap: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     topic = f"warm-up-{uuid.uuid4().hex}"
-    common: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap}
+    common: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "log_level": 3}
     admin = AdminClient(common)
     admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(30)
     producer = Producer({**common, "transactional.id": topic, "compression.type": "lz4"})

@@ -1,0 +1,224 @@
+"""`headrace broker` as its users run it: a command with a ready line, signals and exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from headrace.deploy.local.datadir import MARKER
+from headrace.deploy.local.ports import free_port, is_free
+
+COMMAND = str(Path(sys.executable).parent / "headrace")
+DEADLINE_SECONDS = 60.0
+
+pytestmark = pytest.mark.kafka
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+Launch = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def launch() -> Iterator[Launch]:
+    """Start `headrace broker` with arguments; what still runs at the end of the test is killed."""
+    with ExitStack() as stack:
+
+        def start(*arguments: str) -> subprocess.Popen[str]:
+            pipe = subprocess.PIPE
+            process = subprocess.Popen([COMMAND, "broker", *arguments], stdout=pipe, stderr=pipe, text=True)
+            stack.callback(process.communicate)
+            stack.callback(process.kill)
+            return process
+
+        yield start
+
+
+def ready_line(process: subprocess.Popen[str]) -> dict[str, Any]:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, process.communicate()[1]
+    return json.loads(line)
+
+
+def refusal(process: subprocess.Popen[str]) -> str:
+    """What a command that must fail says; it prints nothing on stdout."""
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 1
+    assert out == ""
+    assert "Traceback" not in err
+    return err
+
+
+def topics(bootstrap: str) -> set[str]:
+    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics)
+
+
+def cluster_id(bootstrap: str) -> str:
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # a result dies with its client
+    return admin.describe_cluster().result(10).cluster_id
+
+
+def write(bootstrap: str, topic: str, values: list[bytes]) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(20) == 0
+
+
+def read(bootstrap: str, topic: str, count: int) -> list[bytes]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    values: list[bytes] = []
+    try:
+        wait_for(lambda: values.extend(m.value() for m in consumer.consume(count, 0.5)) or len(values) >= count, topic)
+    finally:
+        consumer.close()
+    return values
+
+
+def test_topics_survive_a_kill_of_everything_and_the_directory_is_held_while_it_is_in_use(
+    launch: Launch, tmp_path: Path
+) -> None:
+    data = str(tmp_path / "data")
+    process = launch("--data", data)
+    ready = ready_line(process)
+    assert set(ready) == {"bootstrap", "registry", "version", "pid"}
+    assert ready["version"] == "4.4.0"
+    assert ready["registry"] is None
+    assert psutil.Process(ready["pid"]).name() == "java"
+
+    bootstrap = ready["bootstrap"]
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(20)
+    write(bootstrap, "kept", [b"one", b"two"])
+    before = cluster_id(bootstrap)
+
+    assert f"in use by pid {process.pid}" in refusal(launch("--data", data))
+    port = bootstrap.rpartition(":")[2]
+    assert f"port {port} on 127.0.0.1 is in use" in refusal(launch("--port", port))
+    assert "kept" in topics(bootstrap)
+
+    process.kill()
+    process.wait(10)
+    wait_for(lambda: not psutil.pid_exists(ready["pid"]), "the JVM outlived its owner")
+
+    assert ready_line(launch("--data", data, "--port", port))["bootstrap"] == bootstrap
+    assert cluster_id(bootstrap) == before
+    assert read(bootstrap, "kept", 2) == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_cleanly_and_nothing_is_left(launch: Launch, number: signal.Signals) -> None:
+    process = launch()
+    ready = ready_line(process)
+    (owner,) = [p for p in Path(tempfile.gettempdir()).glob("headrace-broker-*") if _held_by(p, process.pid)]
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert not psutil.pid_exists(ready["pid"])
+    assert not owner.exists()
+
+
+def _held_by(directory: Path, pid: int) -> bool:
+    try:
+        return json.loads((directory / MARKER).read_text())["pid"] == pid
+    except (OSError, ValueError):
+        return False
+
+
+def test_a_signal_while_it_starts_leaves_nothing(launch: Launch, tmp_path: Path) -> None:
+    process = launch("--data", str(tmp_path / "data"))
+    children: list[psutil.Process] = []
+    wait_for(lambda: bool(children.extend(psutil.Process(process.pid).children()) or children), "no JVM was started")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert out == ""
+    assert not any(child.is_running() for child in children)
+
+
+def test_a_dead_broker_is_reported(launch: Launch, tmp_path: Path) -> None:
+    process = launch("--data", str(tmp_path / "data"))
+    os.kill(ready_line(process)["pid"], signal.SIGKILL)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "Kafka ended with exit code -9" in err
+
+
+def test_a_directory_of_someone_else_is_left_alone(launch: Launch, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("dear to me")
+    assert "not a Headrace broker's" in refusal(launch("--data", str(tmp_path)))
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
+    assert "not a directory" in refusal(launch("--data", str(tmp_path / "thesis.txt")))
+
+
+def test_a_java_that_does_not_fit_is_named(launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    java.touch(0o755)
+    (tmp_path / "release").write_text('JAVA_VERSION="17.0.15"\n')
+    monkeypatch.setenv("HEADRACE_JAVA_HOME", str(tmp_path))
+    message = refusal(launch())
+    assert "holds Java 17" in message
+    assert "21 or newer" in message
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_registry_keeps_its_ids_when_it_is_killed(launch: Launch, tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    process = launch("--data", data, "--registry")
+    ready = ready_line(process)
+    given = _register(ready["registry"])
+    processes = psutil.Process(process.pid).children()
+    listening = [c.laddr for p in processes for c in p.net_connections() if c.status == psutil.CONN_LISTEN]
+    assert len(processes) == 2
+    assert {address.ip.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
+    process.kill()
+    process.wait(10)
+    wait_for(lambda: not any(p.is_running() for p in processes), "a JVM outlived its owner")
+
+    again = ready_line(launch("--data", data, "--registry"))
+    with urllib.request.urlopen(f"{again['registry']}/schemas/ids/{given}", timeout=10) as answer:
+        assert json.loads(json.loads(answer.read())["schema"])["name"] == "R"
+
+
+def _register(registry: str) -> int:
+    body = json.dumps({"schema": json.dumps({"type": "record", "name": "R", "fields": []})}).encode()
+    request = urllib.request.Request(
+        f"{registry}/subjects/r-value/versions", body, {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.loads(answer.read())["id"]
+
+
+def test_unused_ports_are_free_and_used_ones_are_not(kafka: Any) -> None:
+    assert is_free(free_port())
+    assert not is_free(int(kafka.bootstrap.rpartition(":")[2]))
+
+
+def test_topics_are_not_made_by_writing_to_them(kafka: Any) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "topic.metadata.propagation.max.ms": 1})
+    errors: list[Any] = []
+    producer.produce("misspelt", b"x", on_delivery=lambda error, _: errors.append(error))
+    producer.flush(20)
+    assert errors[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
