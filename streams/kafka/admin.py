@@ -14,9 +14,17 @@ from confluent_kafka.admin import (
 )
 
 from headrace.streams.errors import BrokerUnavailableError, HeadraceError
+from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin
 from headrace.streams.settings import Settings
-from headrace.streams.topics import TOPICS, dead_letter_config, dead_letter_topic, partitions_of, topic_config
+from headrace.streams.topics import (
+    TOPICS,
+    dead_letter_config,
+    dead_letter_topic,
+    partitions_of,
+    rollout_topics,
+    topic_config,
+)
 
 TIMEOUT_SECONDS = 30.0
 GROUPS = ("runner", "lifecycle", "assembler", "view", "statistics")
@@ -106,13 +114,16 @@ def create_topics(settings: Settings) -> list[str]:
         for w in missing
     ]
     if new:
-        for name, future in admin.create_topics(new, operation_timeout=TIMEOUT_SECONDS).items():
+        answers = cast(dict[str, Any], admin.create_topics(new, operation_timeout=TIMEOUT_SECONDS))
+        for name, future in answers.items():
             try:
                 future.result()
             except KafkaException as error:
                 cause: Any = error.args[0]
                 if cause.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise TopicError(f"{name}: {cause.str()}") from error
+        # The controller has made them; their leaders take a moment more, and whoever comes next should find them.
+        end_offsets(admin, [(w.name, p) for w in missing for p in range(w.partitions)])
     _set_groups(settings, admin)
     return [w.name for w in missing]
 
@@ -135,7 +146,8 @@ def _set_groups(settings: Settings, admin: AdminClient) -> None:
         )
         for group in GROUPS
     ]
-    for resource, future in admin.incremental_alter_configs(resources).items():
+    answers = cast(dict[ConfigResource, Any], admin.incremental_alter_configs(resources))
+    for resource, future in answers.items():
         try:
             future.result(TIMEOUT_SECONDS)
         except KafkaException as error:
@@ -157,19 +169,40 @@ def check_topics(settings: Settings) -> list[str]:
         count = len(there[w.name].partitions)
         if count != w.partitions:
             problems.append(f"{w.name}: {count} partitions, the settings say {w.partitions}")
-    resources = [ConfigResource(ResourceType.TOPIC, w.name) for w in present]
+    problems += _replica_differences(settings, there)
     by_name = {w.name: w for w in present}
-    if resources:
-        for resource, future in admin.describe_configs(resources).items():
-            have: dict[str, Any] = future.result(TIMEOUT_SECONDS)
-            for name, value in by_name[cast(str, resource.name)].config.items():
-                if have[name].value != value:
-                    problems.append(f"{resource.name}: {name} is {have[name].value}, the settings say {value}")
-    groups = [ConfigResource(ResourceType.GROUP, settings.group(g)) for g in GROUPS]
-    for resource, future in admin.describe_configs(groups).items():
-        have = future.result(TIMEOUT_SECONDS)
-        for name, value in group_config(settings).items():
-            actual = have[name].value if name in have else "not set"
-            if actual != value:
-                problems.append(f"group {resource.name}: {name} is {actual}, the settings say {value}")
+    for name, have in _configs(admin, ResourceType.TOPIC, list(by_name)).items():
+        for key, value in by_name[name].config.items():
+            if have.get(key) != value:
+                problems.append(f"{name}: {key} is {have.get(key)}, the settings say {value}")
+    for name, have in _configs(admin, ResourceType.GROUP, [settings.group(g) for g in GROUPS]).items():
+        for key, value in group_config(settings).items():
+            if have.get(key) != value:
+                problems.append(f"group {name}: {key} is {have.get(key, 'not set')}, the settings say {value}")
+    return problems
+
+
+def _configs(admin: AdminClient, kind: ResourceType, names: list[str]) -> dict[str, dict[str, str | None]]:
+    if not names:
+        return {}
+    asked = [ConfigResource(kind, name) for name in names]
+    answers = cast(dict[ConfigResource, Any], admin.describe_configs(asked))
+    return {
+        resource.name: {key: entry.value for key, entry in future.result(TIMEOUT_SECONDS).items()}
+        for resource, future in answers.items()
+    }
+
+
+def _replica_differences(settings: Settings, there: dict[str, Any]) -> list[str]:
+    """Partitions whose records are stamped by another broker than their siblings of the same number."""
+    problems: list[str] = []
+    names = [name for name in rollout_topics(settings) if name in there]
+    for name in names[1:]:
+        for number, partition in there[name].partitions.items():
+            sibling = there[names[0]].partitions.get(number)
+            if sibling is not None and sibling.replicas != partition.replicas:
+                problems.append(
+                    f"{name}[{number}]: replicas {partition.replicas}, but {names[0]}[{number}] has "
+                    f"{sibling.replicas}; reassign one of them, since one broker's clock must stamp both"
+                )
     return problems

@@ -73,8 +73,8 @@ async def test_tops_up_to_the_bound_and_stops_at_the_goal(settings: Settings) ->
     groups = Counter(t.group_id for t in found)
     assert set(groups.values()) == {4}
     assert {(t.group_id, t.sample_index) for t in found} == {(g, i) for g in groups for i in range(4)}
-    inputs = {t.group_id: t.input for t in found}
-    assert len(set(list(inputs.values())[:5])) == 5  # an epoch has every line once
+    inputs = {t.rollout_id: t.input for t in found}
+    assert len({inputs[i] for i in produced[::4][:5]}) == 5  # an epoch has every line once
 
 
 async def test_a_second_start_counts_what_is_there(settings: Settings) -> None:
