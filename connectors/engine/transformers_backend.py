@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+import transformers
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig
 
 from headrace.connectors.engine.backend import HEAD, Backend, to_tensor
 from headrace.connectors.engine.checkpoint import TensorBytes, signature
@@ -23,6 +24,7 @@ class TransformersBackend(Backend):
 
     def __init__(self, directory: Path, config: dict[str, Any], tensors: Mapping[str, TensorBytes]) -> None:
         self._config = cast("Any", AutoConfig.from_pretrained(directory))
+        self._kind: Any = getattr(transformers, config["architectures"][0])
         text: Any = self._config.get_text_config()
         self.vocab_size = int(text.vocab_size)
         self.max_positions = int(getattr(text, "max_position_embeddings", None) or 2048)
@@ -34,8 +36,7 @@ class TransformersBackend(Backend):
 
     def prepare(self, tensors: Mapping[str, TensorBytes]) -> Any:
         state = {name: to_tensor(tensor) for name, tensor in tensors.items()}
-        load = cast("Any", AutoModelForCausalLM.from_pretrained)
-        return load(None, config=self._config, state_dict=state, dtype=torch.float32).eval()
+        return self._kind.from_pretrained(None, config=self._config, state_dict=state, dtype=torch.float32).eval()
 
     def install(self, prepared: Any) -> None:
         self._model = prepared
