@@ -6,6 +6,7 @@ from typing import Any, Protocol, cast
 from headrace.schemas import records as r
 from headrace.streams.codec import Codec
 from headrace.streams.errors import RecordTooLargeError
+from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.partitioner import SEGMENT_MARK, partition_of
 from headrace.streams.settings import Settings
 from headrace.streams.topics import TOPIC_OF_RECORD, TOPICS
@@ -67,6 +68,7 @@ class MessageMaker:
         self._settings = settings
         self._codec = codec or Codec(settings)
         self._topics = {name: settings.topic(topic) for name, topic in TOPIC_OF_RECORD.items()}
+        self._partitions: int | None = None
 
     def __call__(self, record: r.Record, headers: Headers | None = None) -> OutMessage:
         """The message of a record.
@@ -85,12 +87,17 @@ class MessageMaker:
         own = headers_of(record)
         partition = ANY_PARTITION
         if SEGMENT_MARK in key and TOPICS[TOPIC_OF_RECORD[record.SCHEMA]].co_partitioned:
-            partition = partition_of(key, self._settings.partitions)
+            partition = self._partition_of_segment(key)
         return OutMessage(
             self._topics[record.SCHEMA], key.encode(), value, own + headers if headers else own, partition
         )
 
     def tombstone(self, record_name: str, key: str) -> OutMessage:
         """The message that removes a key from a compacted topic."""
-        partition = partition_of(key, self._settings.partitions) if SEGMENT_MARK in key else ANY_PARTITION
+        partition = self._partition_of_segment(key) if SEGMENT_MARK in key else ANY_PARTITION
         return OutMessage(self._topics[record_name], key.encode(), None, [], partition)
+
+    def _partition_of_segment(self, key: str) -> int:
+        if self._partitions is None:  # asked of the cluster once: the settings of a writer may not know it
+            self._partitions = len(partition_ids(self._settings, self._settings.topic("tasks")))
+        return partition_of(key, self._partitions)

@@ -5,6 +5,7 @@ import msgspec
 from headrace.schemas.records import Task
 from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.kafka import dead_letters
+from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.messages import Message, OutMessage
 from headrace.streams.kafka.partitioner import partition_of
 from headrace.streams.settings import Settings
@@ -27,7 +28,7 @@ class TaskDecoder:
 
     def __init__(self, settings: Settings) -> None:
         self._codec = Codec(settings)
-        self._partitions = settings.partitions
+        self._partitions = len(partition_ids(settings, settings.topic("tasks")))
 
     def __call__(self, message: Message) -> Fetched:
         """The task of a message; a record that is none, or stands in the wrong place, with its dead letter."""
