@@ -133,6 +133,7 @@ class Checkpoints:
             partial.rename(path)
             _sync(self.directory)
         except OSError as error:
+            partial.unlink(missing_ok=True)
             raise _unwritable(path, error) from error
         self._states.append(path)
         return TrainerState(uri=str(path), sha256=hashlib.sha256(content).hexdigest())

@@ -132,7 +132,8 @@ def undisturbed(model: Path, steps: list[TrainingStep], log: dict[Place, Traject
     for step in steps:
         if not step.window.samples:
             continue
-        windows = Windows(window_settings(groups=len(step.window.group_ids)))
+        groups_trained = {log[p.partition, p.offset].group_id for p in step.window.samples}
+        windows = Windows(window_settings(groups=len(groups_trained)))
         for offset, place in enumerate(step.window.samples):
             windows.take((0, offset), 0, log[place.partition, place.offset])
         groups = windows.close(step.policy_version - 1, 0)
