@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from headrace.streams.agent.errors import ResourceError
 from headrace.streams.agent.tracer import CURRENT
@@ -114,8 +114,17 @@ def _poml(template: str, values: dict[str, Any]) -> str:
         import poml
     except ImportError as error:
         raise ResourceError("this prompt template is POML: pip install poml") from error
-    messages: Any = poml.poml(template, context=values, chat=False)
-    return messages if isinstance(messages, str) else "\n\n".join(str(part.get("content", part)) for part in messages)
+    rendered = cast(Any, poml).poml(template, context=values, chat=False)
+    return _text(rendered)
+
+
+def _text(rendered: Any) -> str:
+    """POML gives text, or messages whose contents are texts or parts."""
+    if isinstance(rendered, str):
+        return rendered
+    if isinstance(rendered, dict):
+        return _text(cast(dict[str, Any], rendered).get("content", ""))
+    return "\n\n".join(map(_text, cast(list[Any], rendered)))
 
 
 Resource = LLM | PromptTemplate

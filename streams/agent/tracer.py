@@ -3,9 +3,9 @@
 import asyncio
 import contextvars
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future as ThreadFuture
-from typing import Protocol
+from typing import Any, Protocol
 
 from headrace.schemas.records import Record
 from headrace.streams.agent.errors import AttemptOverError, NoRolloutError
@@ -21,7 +21,7 @@ class Writer(Protocol):
 
 
 class Sent:
-    """What an emitter gives back: in a thread the record is acknowledged by then, on the event loop `await` waits for it."""
+    """What an emitter gives back. In a thread the record is acknowledged then; on the event loop, `await` it."""
 
     __slots__ = ("_futures", "id")
 
@@ -29,7 +29,7 @@ class Sent:
         self.id = id
         self._futures = futures
 
-    def __await__(self):  # a generator of the event loop's own kind
+    def __await__(self) -> Generator[Any, None, "Sent"]:  # a generator of the event loop's own kind
         for future in self._futures:
             yield from future.__await__()
         return self
@@ -46,13 +46,20 @@ class AttemptTracer:
 
     def __init__(self, rollout: Rollout, writer: Writer, on_emit: Callable[[], None] | None = None) -> None:
         self.rollout = rollout
-        self.trace_id = secrets.token_hex(16)
+        self._trace_id: str | None = None
         self._writer = writer
         self._on_emit = on_emit
         self._loop = asyncio.get_running_loop()
         self._pending: list[asyncio.Future[Position]] = []
         self._numbers = 0
         self._closed = False
+
+    @property
+    def trace_id(self) -> str:
+        """Of every span of the attempt."""
+        if self._trace_id is None:
+            self._trace_id = secrets.token_hex(16)
+        return self._trace_id
 
     def next_number(self) -> int:
         """Counts what the attempt emits."""
