@@ -58,5 +58,7 @@ def _passes(error: KafkaError) -> bool:
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
         KafkaError._NOENT,  # pyright: ignore[reportPrivateUsage]  # librdkafka found no leader
     )
