@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from headrace.streams.errors import BrokerUnavailableError
 
 TIMEOUT_SECONDS = 30.0
+ATTEMPT_SECONDS = 5.0  # librdkafka looks for a leader as long as it may, on metadata that may be stale
 RETRY_SECONDS = 0.02
 
 
@@ -34,7 +35,7 @@ def end_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]]) -> di
         answers = cast(
             dict[TopicPartition, Any],
             admin.list_offsets(
-                wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=TIMEOUT_SECONDS
+                wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=ATTEMPT_SECONDS
             ),
         )
         for asked, future in answers.items():
@@ -61,4 +62,5 @@ def _passes(error: KafkaError) -> bool:
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError._NOENT,  # pyright: ignore[reportPrivateUsage]  # librdkafka found no leader
+        KafkaError._TIMED_OUT,  # pyright: ignore[reportPrivateUsage]
     )
