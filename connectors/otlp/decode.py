@@ -31,6 +31,7 @@ SEQUENCE_KEYS = ("agentlightning.span_sequence_id", "headrace.sequence")
 SESSION_KEYS = ("session.id", "gen_ai.conversation.id")
 KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 STATUSES = ("UNSET", "OK", "ERROR")
+UNREADABLE = (ParseError, TypeError, AttributeError, ValueError)  # the parser trips over some wrong types
 TRACE_ID_BYTES, SPAN_ID_BYTES = 16, 8
 
 
@@ -91,25 +92,24 @@ def decode_json(body: bytes | str) -> Decoded:
         OtlpError: the body is no such object.
     """
     try:
-        request = json.loads(body)
+        # NaN and the infinities, bare, as Python's JSON writes them: protobuf's JSON has them as text.
+        request = json.loads(body, parse_constant=str)
     except (ValueError, RecursionError) as error:
         raise OtlpError(f"the body is no JSON: {error}") from error
     decoded = Decoded([], [], [])
     for resource_spans in _objects(request, "resourceSpans"):
-        try:
-            message = ParseDict(resource_spans.get("resource") or {}, Resource(), ignore_unknown_fields=True)
-        except ParseError as error:
-            raise OtlpError(f"a resource is not readable: {error}") from error
-        resource = plain_map(message.attributes)
+        resource = _json_resource(resource_spans.get("resource"))
         for scope_spans in _objects(resource_spans, "scopeSpans"):
             scope = _json_scope(scope_spans.get("scope"))
             spans = scope_spans.get("spans")
             for fields in cast("list[Any]", spans) if isinstance(spans, list) else []:
                 try:
+                    if resource is None or scope is None:
+                        raise _Malformed("its resource or scope is not readable")
                     _take(_json_span(fields), resource, scope, decoded)
                 except _Malformed as error:
                     raw = json.dumps(fields, sort_keys=True).encode()
-                    decoded.refused.append(_refused(raw, resource, str(error)))
+                    decoded.refused.append(_refused(raw, resource or {}, str(error)))
     return decoded
 
 
@@ -176,11 +176,18 @@ def _scope(scope: InstrumentationScope) -> str:
     return _json({key: value for key, value in found.items() if value})
 
 
-def _json_scope(fields: Any) -> str:
+def _json_resource(fields: Any) -> dict[str, Any] | None:
+    try:
+        return plain_map(ParseDict(fields or {}, Resource(), ignore_unknown_fields=True).attributes)
+    except UNREADABLE:
+        return None
+
+
+def _json_scope(fields: Any) -> str | None:
     try:
         return _scope(ParseDict(fields or {}, InstrumentationScope(), ignore_unknown_fields=True))
-    except ParseError as error:
-        raise OtlpError(f"a scope is not readable: {error}") from error
+    except UNREADABLE:
+        return None
 
 
 def _json_span(fields: Any) -> OtlpSpan:
@@ -194,7 +201,7 @@ def _json_span(fields: Any) -> OtlpSpan:
         span["links"] = [_json_link(link) for link in cast("list[Any]", links)]
     try:
         return ParseDict(span, OtlpSpan(), ignore_unknown_fields=True)
-    except (ParseError, TypeError, AttributeError, ValueError) as error:  # the parser trips over some wrong types
+    except UNREADABLE as error:
         raise _Malformed(str(error)) from error
 
 

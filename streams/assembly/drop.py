@@ -54,18 +54,29 @@ def _fault(call: Call, settings: AssemblySettings, undelivered: bool) -> str | N
 
 
 def undelivered_calls(calls: Sequence[Call]) -> list[Call]:
-    """Calls whose client sent the same request again: it never saw their answer. `calls` are in their order."""
+    """Calls whose client sent the same request again: it never saw their answer."""
     if not any(call.retry_count for call in calls):
         return []
     lost: list[Call] = []
-    for position, call in enumerate(calls):
+    for call in sorted(calls, key=_start):
         if not call.retry_count:
             continue
-        for earlier in reversed(calls[:position]):
-            if earlier.retry_count < call.retry_count and same_request(earlier, call) and earlier not in lost:
-                lost.append(earlier)
-                break
+        # The answer to the first request may end, and so be logged, after the answer to the second.
+        asked = [
+            earlier
+            for earlier in calls
+            if earlier.retry_count < call.retry_count
+            and _start(earlier) <= _start(call)
+            and not any(earlier is other for other in lost)
+            and same_request(earlier, call)
+        ]
+        if asked:
+            lost.append(max(asked, key=_start))
     return lost
+
+
+def _start(call: Call) -> int:
+    return call.node.span.start
 
 
 def same_request(a: Call, b: Call) -> bool:

@@ -65,16 +65,16 @@ class Evidence:
 
     @cached_property
     def response(self) -> Mapping[str, Any]:
-        """The response as OpenInference's `output.value` has it, if that is a JSON object."""
-        value = self.attributes.get("output.value")
+        """The response as OpenInference's `output.value` (or Logfire's `response_data`) has it, if an object."""
+        value = self.attributes.get("output.value", self.attributes.get("response_data"))
         if isinstance(value, str) and value.lstrip()[:1] == "{":
             value = read_text(value)
         return as_mapping(value)
 
     @cached_property
     def request(self) -> Any:
-        """The request as OpenInference's `input.value` has it, if that is JSON."""
-        value = self.attributes.get("input.value")
+        """The request as OpenInference's `input.value` (or Logfire's `request_data`) has it, if that is JSON."""
+        value = self.attributes.get("input.value", self.attributes.get("request_data"))
         return read_text(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
 
     @cached_property

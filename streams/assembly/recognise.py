@@ -12,7 +12,7 @@ from headrace.streams.assembly.evidence import Evidence
 from headrace.streams.assembly.tokens import read_tokens
 from headrace.streams.assembly.values import Attributes, Call, CallChoice, Node
 
-CALL_OPERATIONS = frozenset({"chat", "text_completion", "generate_content"})
+CALL_OPERATIONS = frozenset({"chat", "text_completion", "generate_content", "chat.completions", "text.completions"})
 OTHER_OPERATIONS = frozenset(
     {
         "embeddings",

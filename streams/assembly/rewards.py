@@ -7,6 +7,7 @@ from headrace.schemas.records import Reward
 from headrace.streams.assembly.order import OrderBy, PlacedReward, ending
 from headrace.streams.assembly.reward_forms import EVALUATED_RESPONSE, LINKS, OPERATION_SPAN, OPERATION_TRACE
 from headrace.streams.assembly.settings import RewardPolicy
+from headrace.streams.assembly.tree import family
 from headrace.streams.assembly.values import Call, Node
 
 PRIMARY = "primary"
@@ -32,15 +33,15 @@ def give_rewards(
 
     A reward that names a call, or a step above calls, goes there under every policy. Under `first_occurrence` each
     other primary reward goes to the latest call that ended before it and has none; `first_sibling` looks only among
-    the calls beside the reward operation. `final_only` is the trajectory's affair, `explicit` gives nothing else.
+    the calls beside the reward operation. `final_only` gives the last primary reward to the last call that gives a
+    triplet, `explicit` gives nothing else.
     """
     takers = sorted((call for call in calls if call.takes_reward), key=lambda call: ending(call, by), reverse=True)
     if not takers:
         return
-    for placed in rewards:
+    primary = [placed for placed in rewards if placed.reward.record.primary]
+    for placed in primary:
         reward = placed.reward.record
-        if not reward.primary:
-            continue
         if names_target(reward):
             target = _named(reward, takers, nodes)
             if target is not None:
@@ -50,9 +51,17 @@ def give_rewards(
             continue
         beside = _beside(reward, nodes) if policy == "first_sibling" else None
         for call in takers:
-            if call.reward is None and placed.follows(call, by) and (beside is None or call.outer.parent is beside[0]):
+            if (
+                call.reward is None
+                and placed.follows(call, by)
+                and (beside is None or any(family(copy) == beside for copy in call.copies))
+            ):
                 call.reward = reward.value
                 break
+    if policy == "final_only" and primary and not names_target(final := primary[-1].reward.record):
+        last = next((call for call in reversed(calls) if call.reason is None), None)
+        if last is not None:
+            last.reward = final.value
 
 
 def names_target(reward: Reward) -> bool:
@@ -86,12 +95,12 @@ def _matches(node: Node, key: str, value: str) -> bool:
     return found is not None and str(found) == value
 
 
-def _beside(reward: Reward, nodes: Sequence[Node]) -> tuple[Node | None] | None:
-    """The parent of the operation that gave the reward; None for a reward that no span of the attempt gave."""
+def _beside(reward: Reward, nodes: Sequence[Node]) -> tuple[str, str] | None:
+    """The family of the operation that gave the reward; None for a reward that no span of the attempt gave."""
     operation = (reward.metadata.get(OPERATION_TRACE), reward.metadata.get(OPERATION_SPAN))
     for node in nodes:
         if (node.span.trace_id, node.span.span_id) == operation:
-            return (node.parent,)
+            return family(node)
     return None
 
 

@@ -49,7 +49,7 @@ class AttemptCalls:
             call.agent_name = _agent_name(call)
         lost = undelivered_calls(calls)
         for call in calls:
-            judge_call(call, settings, call in lost)
+            judge_call(call, settings, any(call is other for other in lost))
         self.calls = calls
 
 
@@ -108,8 +108,6 @@ def assemble(
         dropped[NO_MODEL_CALL] = 1
 
     triplets = _triplets(kept, counters)
-    if settings.reward_policy == "final_only" and triplets and not any(t.reward is not None for t in triplets):
-        triplets[-1].reward = final
     pack_prompts(triplets)
     facts = judge.facts
     policy, versions = _policy(kept)

@@ -22,7 +22,7 @@ def adopt_floating(nodes: Sequence[Node]) -> None:
     """Give a call or reward operation that floats at the top the smallest span that encloses it in time.
 
     Agent frameworks and model libraries trace by different means, so that calls hang below the root, or nowhere,
-    though they ran inside an agent. A link that leads to an agent is never overruled by time.
+    though they ran inside an agent or a reward operation. A link that leads to an agent is never overruled by time.
     """
     if len(nodes) < 3:
         return
@@ -36,10 +36,15 @@ def adopt_floating(nodes: Sequence[Node]) -> None:
     ]
     if not floating:
         return
-    hosts = [node for node in nodes if node.call is None]
+    hosts = [node for node in nodes if node.call is None and _tells(node)]
     adopted = [(node, host) for node in floating if (host := _enclosing(node, hosts)) is not None]
     for node, host in adopted:
         node.parent = host
+
+
+def _tells(host: Node) -> bool:
+    """Whether to lie below the span says something: it is, or is below, an agent or a reward operation."""
+    return host.operation or nearest_agent_name(host) is not None or below_reward_operation(host)
 
 
 def _enclosing(node: Node, hosts: Sequence[Node]) -> Node | None:
@@ -73,3 +78,11 @@ def nearest_agent_name(node: Node) -> str | None:
 def below_reward_operation(node: Node) -> bool:
     """Whether an ancestor is a reward operation: the call judges, it does not act."""
     return node.parent is not None and any(ancestor.operation for ancestor in node.ancestors())
+
+
+def family(node: Node) -> tuple[str, str]:
+    """What siblings share: the ids of their parent, exported or not. Roots are siblings of each other."""
+    if node.parent is not None:
+        return node.parent.span.trace_id, node.parent.span.span_id
+    parent_id = node.span.parent_id
+    return (node.span.trace_id, parent_id) if parent_id else ("", "")

@@ -118,7 +118,8 @@ def event_messages(events: Any) -> tuple[list[Message], list[Message]]:
                 fields["tool_call_id"] = body.get("id")
             sent += chat_messages([fields])
         elif name == CHOICE_EVENT:
-            message = as_mapping(decoded(body.get("message"))) or body
+            told = decoded(body.get("message"))
+            message = as_mapping(told) or (body if told is None else {"content": told})
             answered += chat_messages([{**message, "role": "assistant"}])
     return sent, answered
 

@@ -32,11 +32,15 @@ def _chat_message(fields: Mapping[str, Any]) -> Iterator[Message]:
     role = role_of(fields.get("role"))
     parts: list[dict[str, Any]] = []
     calls = list(tool_calls(fields.get("tool_calls")))
-    content = fields.get("content")
+    content = fields.get("content", fields.get("parts"))
+    if isinstance(content, str):
+        content = blocks_of(content)
     if isinstance(content, str):
         parts.append(text_part(content))
     for item in as_list(content):
         part = as_mapping(item)
+        if block := plain_block(part):
+            part = item = block
         match part.get("type"):
             case "tool_use":
                 calls.append(ToolCall(_id(part.get("id")), str(part.get("name", "")), arguments_of(part.get("input"))))
@@ -50,6 +54,39 @@ def _chat_message(fields: Mapping[str, Any]) -> Iterator[Message]:
     tool_call_id = _id(fields.get("tool_call_id"))
     if parts or calls or tool_call_id or not isinstance(content, list):
         yield Message(role=role, content=joined(parts), tool_calls=calls, tool_call_id=tool_call_id)
+
+
+def blocks_of(text: str) -> Any:
+    """Content that Bedrock's libraries write as JSON text of blocks; other text stays text."""
+    if not text.startswith("[{"):
+        return text
+    blocks = as_list(read_text(text))
+    return blocks if blocks and all(plain_block(as_mapping(block)) for block in blocks) else text
+
+
+def plain_block(block: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A block of Bedrock or Gemini, which tell their kind by their key, in Anthropic's form; None for any other."""
+    if "type" in block:
+        return None
+    if isinstance(block.get("text"), str):
+        return {"type": "text", "text": block["text"]}
+    for key in ("toolUse", "function_call", "functionCall"):
+        if call := as_mapping(block.get(key)):
+            arguments = call.get("input", call.get("args"))
+            return {
+                "type": "tool_use",
+                "id": call.get("toolUseId", call.get("id")),
+                "name": call.get("name"),
+                "input": arguments,
+            }
+    for key in ("toolResult", "function_response", "functionResponse"):
+        if result := as_mapping(block.get(key)):
+            content = result.get("content", result.get("response"))
+            texts = [as_mapping(part).get("text") for part in as_list(content)]
+            if texts and all(isinstance(text, str) for text in texts):
+                content = "".join(str(text) for text in texts)
+            return {"type": "tool_result", "tool_use_id": result.get("toolUseId", result.get("id")), "content": content}
+    return None
 
 
 def content_part(item: Any) -> list[dict[str, Any]]:
@@ -120,6 +157,8 @@ def response_messages(response: Mapping[str, Any]) -> list[Message]:
         return one_assistant(items_messages(as_list(response["output"])))
     if response.get("role") == "assistant":
         return list(_chat_message(response))
+    if message := as_mapping(response.get("message")):
+        return list(_chat_message({"role": "assistant", **message}))
     return []
 
 

@@ -1,0 +1,159 @@
+"""OTLP requests, in protobuf and in JSON, as records."""
+
+import json
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from headrace.connectors.otlp.decode import MALFORMED, OtlpError, decode_json, decode_protobuf
+from headrace.schemas.records import Span
+
+TRACE, SPAN, PARENT = "0123456789abcdef0123456789abcdef", "00000000000000a1", "00000000000000b2"
+
+
+def request() -> ExportTraceServiceRequest:
+    message = ExportTraceServiceRequest()
+    resource_spans = message.resource_spans.add()
+    owner = resource_spans.resource.attributes.add(key="agentlightning.rollout_id")
+    owner.value.string_value = "ro"
+    scope_spans = resource_spans.scope_spans.add()
+    scope_spans.scope.name = "library"
+    span = scope_spans.spans.add(
+        trace_id=bytes.fromhex(TRACE),
+        span_id=bytes.fromhex(SPAN),
+        parent_span_id=bytes.fromhex(PARENT),
+        name="chat m",
+        kind=3,
+        start_time_unix_nano=1_000,
+        end_time_unix_nano=2_000,
+    )
+    span.status.code = 2
+    span.status.message = "broke"
+    span.attributes.add(key="text").value.string_value = "ü"
+    span.attributes.add(key="number").value.double_value = float("nan")
+    span.attributes.add(key="whole").value.double_value = 1.0
+    span.attributes.add(key="large").value.int_value = 2**62
+    span.attributes.add(key="empty")
+    span.attributes.add(key="raw").value.bytes_value = b"\x00\x01"
+    ids = span.attributes.add(key="ids").value.array_value
+    for number in (1, 2):
+        ids.values.add().int_value = number
+    span.attributes.add(key="agentlightning.attempt_id").value.string_value = "at/1"
+    span.attributes.add(key="agentlightning.span_sequence_id").value.string_value = "7"
+    span.events.add(name="chunk", time_unix_nano=1_500)
+    span.links.add(trace_id=bytes.fromhex(TRACE), span_id=bytes.fromhex(PARENT))
+    return message
+
+
+def as_json() -> str:
+    """The request as OTLP/JSON writes it: hexadecimal ids, numbers as text or numbers."""
+    attributes = [
+        {"key": "text", "value": {"stringValue": "ü"}},
+        {"key": "number", "value": {"doubleValue": "NaN"}},
+        {"key": "whole", "value": {"doubleValue": 1}},
+        {"key": "large", "value": {"intValue": str(2**62)}},
+        {"key": "empty", "value": {}},
+        {"key": "raw", "value": {"bytesValue": "AAE="}},
+        {"key": "ids", "value": {"arrayValue": {"values": [{"intValue": 1}, {"intValue": "2"}]}}},
+        {"key": "agentlightning.attempt_id", "value": {"stringValue": "at/1"}},
+        {"key": "agentlightning.span_sequence_id", "value": {"stringValue": "7"}},
+    ]
+    span = {
+        "traceId": TRACE.upper(),
+        "spanId": SPAN,
+        "parentSpanId": PARENT,
+        "name": "chat m",
+        "kind": 3,
+        "startTimeUnixNano": "1000",
+        "endTimeUnixNano": 2000,
+        "attributes": attributes,
+        "status": {"code": 2, "message": "broke"},
+        "events": [{"name": "chunk", "timeUnixNano": "1500"}],
+        "links": [{"traceId": TRACE, "spanId": PARENT}],
+        "aFieldOfTomorrow": 1,
+    }
+    owner = [{"key": "agentlightning.rollout_id", "value": {"stringValue": "ro"}}]
+    scope_spans = [{"scope": {"name": "library"}, "spans": [span]}]
+    return json.dumps({"resourceSpans": [{"resource": {"attributes": owner}, "scopeSpans": scope_spans}]})
+
+
+def test_both_encodings_give_the_same_record():
+    decoded = decode_protobuf(request().SerializeToString())
+    assert decoded == decode_json(as_json())
+    [span] = decoded.spans
+    assert (span.rollout_id, span.attempt_id, span.sequence) == ("ro", "at/1", 7)
+    assert (span.trace_id, span.span_id, span.parent_id) == (TRACE, SPAN, PARENT)
+    assert (span.kind, span.status.code, span.status.message, span.source) == ("CLIENT", "ERROR", "broke", "otlp")
+    assert json.loads(span.attributes) == {
+        "text": "ü",
+        "number": {"doubleValue": "NaN"},
+        "whole": 1.0,
+        "large": 2**62,
+        "empty": None,
+        "raw": {"bytesValue": "AAE="},
+        "ids": [1, 2],
+        "agentlightning.attempt_id": "at/1",
+        "agentlightning.span_sequence_id": "7",
+    }
+    assert json.loads(span.events)[0]["time"] == 1500
+    assert json.loads(span.links)[0]["span_id"] == PARENT
+
+
+def test_a_span_without_a_rollout_belongs_to_its_trace():
+    message = request()
+    del message.resource_spans[0].resource.attributes[:]
+    [span] = decode_protobuf(message.SerializeToString()).spans
+    assert span.rollout_id == TRACE
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("trace_id", b"short"),
+        ("trace_id", bytes(16)),
+        ("span_id", b""),
+        ("parent_span_id", b"1"),
+        ("end_time_unix_nano", 0),
+    ],
+)
+def test_a_malformed_span_is_refused_alone(field: str, value: object):
+    message = request()
+    spans = message.resource_spans[0].scope_spans[0].spans
+    bad = spans.add()
+    bad.CopyFrom(spans[0])
+    setattr(bad, field, value)
+    decoded = decode_protobuf(message.SerializeToString())
+    assert [type(span) for span in decoded.spans] == [Span]
+    assert [refused.code for refused in decoded.refused] == [MALFORMED]
+    assert decoded.refused[0].raw == bad.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        1,
+        {"traceId": "zz" * 16, "spanId": SPAN},
+        {"traceId": 5, "spanId": SPAN},
+        {"traceId": TRACE, "spanId": SPAN, "startTimeUnixNano": "soon"},
+        {"traceId": TRACE, "spanId": SPAN, "attributes": 5},
+        {"traceId": TRACE, "spanId": SPAN, "links": [1]},
+        {"traceId": TRACE, "spanId": SPAN, "attributes": [{"key": "k", "value": {"stringValue": "\ud800"}}]},
+    ],
+)
+def test_a_malformed_json_span_is_refused_alone(span: object):
+    body = json.loads(as_json())
+    body["resourceSpans"][0]["scopeSpans"][0]["spans"].insert(0, span)
+    decoded = decode_json(json.dumps(body))
+    assert len(decoded.spans) == 1
+    assert [(refused.code, refused.rollout_id) for refused in decoded.refused] == [(MALFORMED, "ro")]
+
+
+@pytest.mark.parametrize("body", ["", "[", "[]", '{"resourceSpans": 5}', '{"resourceSpans": [5]}'])
+def test_what_is_no_request_is_an_error(body: str):
+    with pytest.raises(OtlpError):
+        decode_json(body)
+
+
+def test_bytes_that_are_no_request_are_an_error():
+    with pytest.raises(OtlpError):
+        decode_protobuf(b"\xff\xff\xff")
