@@ -67,7 +67,7 @@ def main() -> None:
     waiting: deque[list[TokenRow]] = deque()
     first = None
     sampling = training = 0.0
-    for step in range(1, args.max_steps + 1):
+    for step in range(1, args.max_steps + 1):  # noqa: B007 (reported below)
         digits = list(range(10))
         order.shuffle(digits)
         prompts = [tokenizer.encode(PROMPT.format(d), add_special_tokens=False).ids for d in digits]
