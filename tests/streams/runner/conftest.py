@@ -1,0 +1,110 @@
+"""A runner in this process on real topics, and what the log says afterwards."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from headrace.schemas.records import AttemptEvent, Record, Reward, Span, Task, TaskConfig
+from headrace.streams.agent.base import Agent
+from headrace.streams.codec import Codec
+from headrace.streams.ends import EndJudge
+from headrace.streams.kafka.clients import make_producer
+from headrace.streams.kafka.messages import MessageMaker
+from headrace.streams.kafka.reading import read_topic
+from headrace.streams.runner.options import RunnerOptions
+from headrace.streams.runner.runner import Runner
+from headrace.streams.settings import Settings
+
+PATIENCE_SECONDS = 60.0
+
+
+class Pipeline:
+    """The topics of one test."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.message = MessageMaker(settings)
+        self.codec = Codec(settings)
+        self.producer = make_producer(settings, "test", linger_ms=0)
+
+    def produce(self, records: Iterable[Record]) -> None:
+        for record in records:
+            out = self.message(record)
+            self.producer.produce(out.topic, out.value, out.key, out.partition, headers=out.headers or None)
+        self.producer.flush()
+
+    def tasks(self, *inputs: Any, **fields: Any) -> list[str]:
+        """Produces a task for each input; their rollout ids."""
+        config = TaskConfig(**fields.pop("config", {}))
+        made = [
+            Task(rollout_id=f"r{i}", input=json.dumps(value), config=config, enqueued_at=0, **fields)
+            for i, value in enumerate(inputs)
+        ]
+        self.produce(made)
+        return [one.rollout_id for one in made]
+
+    def records(self, topic: str) -> list[Any]:
+        full = self.settings.topic(topic)
+        partitions = range(self.settings.partitions)
+        return [self.codec.decode(m.value()) for m in read_topic(self.settings, full, partitions, client_id="test")]
+
+    def raw(self, full_topic: str, partitions: int = 1) -> list[Any]:
+        return list(read_topic(self.settings, full_topic, range(partitions), client_id="test"))
+
+    def judges(self) -> dict[str, EndJudge]:
+        """What the attempts say, by rollout."""
+        judges: dict[str, EndJudge] = {}
+        full = self.settings.topic("attempts")
+        for m in read_topic(self.settings, full, range(self.settings.partitions), client_id="test"):
+            event = self.codec.decode_as(AttemptEvent, m.value())
+            judges.setdefault(event.rollout_id, EndJudge()).read(event, m.offset() or 0)
+        return judges
+
+    def events(self, rollout_id: str) -> list[AttemptEvent]:
+        return [e for e in self.records("attempts") if e.rollout_id == rollout_id]
+
+    def rewards(self) -> list[Reward]:
+        return self.records("rewards")
+
+    def spans(self) -> list[Span]:
+        return self.records("spans")
+
+    async def closed(self, rollout_ids: Iterable[str], seconds: float = PATIENCE_SECONDS) -> dict[str, EndJudge]:
+        """Waits until every rollout is closed."""
+        wanted = set(rollout_ids)
+        deadline = time.monotonic() + seconds
+        while True:
+            judges = await asyncio.to_thread(self.judges)
+            left = {r for r in wanted if r not in judges or not judges[r].closed}
+            if not left:
+                return judges
+            assert time.monotonic() < deadline, f"not closed: {sorted(left)[:10]} ({len(left)})"
+            await asyncio.sleep(0.1)
+
+    @asynccontextmanager
+    async def runner(self, agent: Agent, **options: Any) -> AsyncIterator[Runner]:
+        """A runner that works for the block, then drains."""
+        runner = Runner(self.settings, agent, RunnerOptions(**options))
+        await runner.start()
+        work = asyncio.create_task(runner.run())
+        try:
+            yield runner
+            assert not work.done(), work.exception()
+            await runner.drain()
+        finally:
+            work.cancel()
+            await runner.close()
+
+
+RunnerMaker = Callable[..., AbstractAsyncContextManager[Runner]]
+
+
+@pytest.fixture
+def pipeline(settings: Settings) -> Pipeline:
+    """Topics of one test."""
+    return Pipeline(settings)
