@@ -58,6 +58,12 @@ class Log:
 
 
 @pytest.fixture
+def log_of() -> type[Log]:
+    """The topics of given settings."""
+    return Log
+
+
+@pytest.fixture
 def log(settings: Settings) -> Log:
     """The topics of the test's pipeline."""
     return Log(settings)
