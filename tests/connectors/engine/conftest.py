@@ -6,7 +6,6 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from headrace.demo.tasks import PICK_DIGIT
 from headrace.schemas.records import Weights
 
 COMMAND = str(Path(sys.executable).parent / "headrace")
+torch.set_num_threads(1)
 Publish = Callable[..., Weights]
 Judge = Callable[..., list[float]]
 
@@ -61,11 +61,18 @@ def weights_of(directory: Path, version: int, policy: str = "policy") -> Weights
 def judge() -> Judge:
     """Log-probabilities of response ids after prompt ids, by transformers alone."""
 
-    @cache
-    def load(directory: str) -> Any:
-        from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM
 
-        return AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
+    models: dict[str, Any] = {}
+
+    def load(directory: str) -> Any:
+        # One model for all versions: only their tensors differ.
+        if not models:
+            models["model"] = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
+        if models.get("directory") != directory:
+            models["model"].load_state_dict(load_file(Path(directory) / "model.safetensors"), strict=True)
+            models["directory"] = directory
+        return models["model"]
 
     def logprobs(
         directory: str | Path, prompt: list[int], response: list[int], temperature: float = 1.0, size: int | None = None
