@@ -123,3 +123,9 @@ def start_engine() -> Iterator[Callable[..., EngineProcess]]:
     yield start
     for running in started:
         assert running.stop() == 0
+
+
+@pytest.fixture
+def headrace() -> str:
+    """The command."""
+    return COMMAND
