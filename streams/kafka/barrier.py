@@ -6,6 +6,7 @@ The watermarks and end-of-partition marks of a read_committed consumer stop at t
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, cast
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
@@ -51,6 +52,9 @@ def end_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]]) -> di
         left = list(failed)
         if left:
             time.sleep(RETRY_SECONDS)
+            # A topic that was looked for before it was there stays leaderless in the client's cache until a full look.
+            with suppress(KafkaException):
+                admin.list_topics(timeout=ATTEMPT_SECONDS)
     return ends
 
 
