@@ -6,13 +6,13 @@ from typing import Self
 
 from headrace.deploy.local.datadir import DataDirectory
 from headrace.deploy.local.errors import PortInUseError
-from headrace.deploy.local.fetch import Report
 from headrace.deploy.local.files import ensure_kafka, ensure_registry
 from headrace.deploy.local.java import find_java
 from headrace.deploy.local.kafka import KafkaNode
 from headrace.deploy.local.lockfile import read_lock
 from headrace.deploy.local.ports import HOST, is_free
 from headrace.deploy.local.registry import Registry
+from headrace.deploy.local.watch import UNWATCHED, Watch
 
 
 class LocalKafka:
@@ -25,16 +25,16 @@ class LocalKafka:
         port: where Kafka listens; 0 picks a free one.
         data: kept across runs; None is a temporary directory, removed at the end.
         registry: also start a registry.
-        report: called as files are fetched, with (done, all).
+        watch: told how the start goes; it may end it.
     """
 
     def __init__(
-        self, *, port: int = 0, data: Path | None = None, registry: bool = False, report: Report | None = None
+        self, *, port: int = 0, data: Path | None = None, registry: bool = False, watch: Watch = UNWATCHED
     ) -> None:
         self._wanted_port = port
         self._wanted_data = data
         self._with_registry = registry
-        self._report = report
+        self._watch = watch
         self._data: DataDirectory | None = None
         self._node: KafkaNode | None = None
         self._registry: Registry | None = None
@@ -46,16 +46,16 @@ class LocalKafka:
             LocalError: what is wrong, and what to do; nothing is left running then.
         """
         java = find_java()
-        lock, jars = ensure_kafka(self._report)
-        app = ensure_registry(self._report)[1] if self._with_registry else None
+        lock, jars = ensure_kafka(self._watch)
+        app = ensure_registry(self._watch)[1] if self._with_registry else None
         self._data = DataDirectory(self._wanted_data)
         try:
             if self._wanted_port and not is_free(self._wanted_port):
                 raise PortInUseError(self._wanted_port)
             if app:
-                self._registry = Registry(java, app, self._data)
+                self._registry = Registry(java, app, self._data, self._watch)
                 self._registry.launch()
-            self._node = KafkaNode(java, lock, jars, self._data)
+            self._node = KafkaNode(java, lock, jars, self._data, self._watch)
             self._node.start(self._wanted_port)
             if self._registry:
                 self._registry.wait_ready()

@@ -2,11 +2,15 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import platformdirs
+
+from headrace.deploy.local.watch import UNWATCHED, Watch
 
 
 def cache_directory() -> Path:
@@ -21,12 +25,23 @@ def offline() -> bool:
 
 
 @contextmanager
-def exclusive(path: Path) -> Generator[None]:
+def exclusive(path: Path, watch: Watch = UNWATCHED) -> Generator[None]:
     """Hold an advisory lock on `path`; a second process waits until the first has left.
 
     The lock goes with its process, also when that is killed, so a stale one cannot exist.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        while not try_lock(handle):
+            watch.checkpoint()
+            time.sleep(0.1)
         yield
+
+
+def try_lock(handle: TextIO) -> bool:
+    """Whether the lock on an open file is ours now; it goes when all who inherited the file have closed it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,6 +1,5 @@
 """The data directory of a local broker: ours or not, free or in use, formatted once."""
 
-import fcntl
 import json
 import os
 import shutil
@@ -11,6 +10,7 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import TextIO
 
+from headrace.deploy.local.cache import try_lock
 from headrace.deploy.local.errors import DataDirectoryError, DirectoryInUseError
 
 MARKER = "headrace-broker.json"
@@ -55,6 +55,13 @@ class DataDirectory:
     def registry(self) -> Path:
         """The registry's folder."""
         return self.path / "registry"
+
+    def fresh_scratch(self) -> Path:
+        """An empty folder for what the JVMs unpack; a killed one leaves its libraries there."""
+        scratch = self.path / "tmp"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        return scratch
 
     def note(self, *, jvm: int | None) -> None:
         """Write down who holds the directory."""
@@ -103,7 +110,7 @@ def sweep() -> None:
             if path.stat().st_uid != os.getuid() or time.time() - marker.stat().st_mtime < SETTLE_SECONDS:
                 continue
             with marker.open("r+") as handle:
-                if _try_lock(handle):
+                if try_lock(handle):
                     shutil.rmtree(path, ignore_errors=True)
         except OSError:  # another sweep was faster
             continue
@@ -130,21 +137,13 @@ def _hold(path: Path) -> TextIO:
     except OSError as error:
         raise DataDirectoryError(f"cannot write to {path}: {error.strerror}; choose another --data") from error
     deadline = time.monotonic() + DYING_SECONDS
-    while not _try_lock(marker):
+    while not try_lock(marker):
         owner = _owner(marker)
         if (owner and _alive(owner)) or time.monotonic() > deadline:
             marker.close()
             raise DirectoryInUseError(str(path), owner)
         time.sleep(0.05)
     return marker
-
-
-def _try_lock(handle: TextIO) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _owner(marker: TextIO) -> int | None:

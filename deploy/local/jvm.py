@@ -8,7 +8,7 @@ from headrace.deploy.local.errors import LocalError
 # Measured on two cores: the first compiler tier and the serial collector start a broker in half the CPU time,
 # need 50 to 130 MB less, and cost less CPU for minutes of load than the defaults do, which keep recompiling.
 SMALL_MACHINE = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-QUIET = ("-Djava.awt.headless=true", "-Xlog:disable", "-Xlog:all=error:stderr")
+QUIET = ("-Djava.awt.headless=true", "-XX:-UsePerfData", "-Xlog:disable", "-Xlog:all=error:stderr")
 
 
 def heap() -> str:

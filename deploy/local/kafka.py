@@ -11,10 +11,11 @@ from headrace.deploy.local.errors import LocalError, PortInUseError, ProcessDied
 from headrace.deploy.local.java import Java
 from headrace.deploy.local.jvm import SMALL_MACHINE, aot_options, broker_options
 from headrace.deploy.local.lockfile import Lock
-from headrace.deploy.local.ports import HOST, accepts, free_port, is_free
+from headrace.deploy.local.ports import HOST, accepts, free_ports, is_free
 from headrace.deploy.local.process import STOP_SECONDS, ChildProcess
 from headrace.deploy.local.properties import render, server_properties
 from headrace.deploy.local.stamps import write_whole
+from headrace.deploy.local.watch import Watch
 
 READY_SECONDS = 60.0
 RACES = 5
@@ -31,12 +32,13 @@ class KafkaNode:
         port: where it listens; known once it runs.
     """
 
-    def __init__(self, java: Java, lock: Lock, jars: Path, data: DataDirectory) -> None:
+    def __init__(self, java: Java, lock: Lock, jars: Path, data: DataDirectory, watch: Watch) -> None:
         self._java = java
         self._home = jars.parent
         # In one order always: an ahead-of-time cache holds for exactly one class path.
         self._classpath = ":".join(str(jars / a.filename) for a in lock.artifacts)
         self._data = data
+        self._watch = watch
         self._process: ChildProcess | None = None
         self.port = 0
 
@@ -70,7 +72,9 @@ class KafkaNode:
         self._data.format(bootstrap_checkpoint(self._java, self._classpath, self._home))
         for race in range(RACES):
             try:
-                self._start_once(port or free_port(), options or aot_options(self.aot_cache))
+                first, second = free_ports(2)
+                controller = second if second != port else first
+                self._start_once(port or first, controller, options or aot_options(self.aot_cache))
                 return
             except ProcessDiedError as error:
                 if TAKEN not in error.log_tail or race == RACES - 1:
@@ -79,10 +83,11 @@ class KafkaNode:
                     raise PortInUseError(port) from error
                 log.info("a port was taken by another process meanwhile, trying others")
 
-    def _start_once(self, port: int, options: list[str]) -> None:
+    def _start_once(self, port: int, controller: int, options: list[str]) -> None:
         properties = self._data.path / "server.properties"
-        write_whole(properties, render(server_properties(self._data.kafka, port, free_port())))
-        command = [self._java.command, *broker_options(), *LOGGING, *options, "-cp", self._classpath]
+        write_whole(properties, render(server_properties(self._data.kafka, port, controller)))
+        scratch = f"-Djava.io.tmpdir={self._data.fresh_scratch()}"
+        command = [self._java.command, *broker_options(), *LOGGING, scratch, *options, "-cp", self._classpath]
         self._process = ChildProcess(
             "Kafka",
             [*command, "kafka.Kafka", str(properties)],
@@ -91,8 +96,8 @@ class KafkaNode:
         )
         self.port = port
         self._data.note(jvm=self._process.pid)
-        self._process.wait_until(lambda: accepts(port), READY_SECONDS)
-        self._process.wait_until(Probe(f"{HOST}:{port}"), READY_SECONDS)
+        self._process.wait_until(lambda: accepts(port), READY_SECONDS, self._watch)
+        self._process.wait_until(Probe(f"{HOST}:{port}"), READY_SECONDS, self._watch)
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
         """Stop it cleanly; does nothing where it does not run."""

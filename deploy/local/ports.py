@@ -1,15 +1,18 @@
 """TCP ports of the loopback address."""
 
 import socket
+from contextlib import ExitStack
 
 HOST = "127.0.0.1"
 
 
-def free_port() -> int:
-    """A port that was free a moment ago; another process may take it before it is bound."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
+def free_ports(count: int) -> list[int]:
+    """Different ports that were free a moment ago; another process may take one before it is bound."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((HOST, 0))
+        return [probe.getsockname()[1] for probe in probes]
 
 
 def is_free(port: int) -> bool:

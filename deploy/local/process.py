@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from headrace.deploy.local.errors import LocalError, ProcessDiedError
+from headrace.deploy.local.watch import Watch
 
 WRAPPER = Path(__file__).with_name("die_with_parent.py")
 POLL_SECONDS = 0.02
@@ -51,8 +52,9 @@ class ChildProcess:
         return self._process.poll()
 
     def tail(self) -> str:
-        """The last lines that it wrote."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
+        """The last lines that it wrote, without stack frames."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join([line for line in lines if not line.startswith("\tat ")][-TAIL_LINES:])
 
     def check(self) -> None:
         """Raises:
@@ -61,7 +63,7 @@ class ChildProcess:
         if self.returncode is not None:
             raise ProcessDiedError(self.name, self.returncode, self.tail())
 
-    def wait_until(self, ready: Callable[[], bool], timeout: float) -> None:
+    def wait_until(self, ready: Callable[[], bool], timeout: float, watch: Watch) -> None:
         """Poll `ready` while the process lives.
 
         Raises:
@@ -71,6 +73,7 @@ class ChildProcess:
         deadline = time.monotonic() + timeout
         while not ready():
             self.check()
+            watch.checkpoint()
             if time.monotonic() > deadline:
                 raise LocalError(f"{self.name} was not ready after {timeout:.0f} s; the end of its log:\n{self.tail()}")
             time.sleep(POLL_SECONDS)

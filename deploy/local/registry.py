@@ -7,8 +7,9 @@ from headrace.deploy.local.datadir import DataDirectory
 from headrace.deploy.local.errors import ProcessDiedError
 from headrace.deploy.local.java import Java
 from headrace.deploy.local.jvm import QUIET, SMALL_MACHINE, aot_options
-from headrace.deploy.local.ports import HOST, accepts, free_port
+from headrace.deploy.local.ports import HOST, accepts, free_ports
 from headrace.deploy.local.process import STOP_SECONDS, ChildProcess
+from headrace.deploy.local.watch import Watch
 
 API = "/apis/ccompat/v7"
 HEAP = "-Xmx256m"
@@ -20,10 +21,11 @@ TAKEN = ("Port already bound", "Address already in use")
 class Registry:
     """A registry that keeps its schemas in the data directory; its files are there."""
 
-    def __init__(self, java: Java, app: Path, data: DataDirectory) -> None:
+    def __init__(self, java: Java, app: Path, data: DataDirectory, watch: Watch) -> None:
         self._java = java
         self._app = app
         self._data = data
+        self._watch = watch
         self._process: ChildProcess | None = None
         self._port = 0
 
@@ -43,7 +45,7 @@ class Registry:
         Args:
             options: more JVM flags.
         """
-        self._port = free_port()
+        self._port, management = free_ports(2)
         self._data.registry.mkdir(exist_ok=True)
         # WRITE_DELAY=0: ids are in records for good, so an id must not be given before it is on disk.
         store = f"jdbc:h2:file:{self._data.registry}/schemas;WRITE_DELAY=0"
@@ -51,7 +53,7 @@ class Registry:
             "quarkus.http.host": HOST,
             "quarkus.http.port": str(self._port),
             "quarkus.management.host": HOST,
-            "quarkus.management.port": str(free_port()),
+            "quarkus.management.port": str(management),
             "quarkus.log.level": "WARN",
             "quarkus.banner.enabled": "false",
             "apicurio.datasource.url": store,
@@ -76,7 +78,7 @@ class Registry:
         for race in range(RACES):
             assert self._process is not None, "launch() comes first"
             try:
-                self._process.wait_until(self._answers, READY_SECONDS)
+                self._process.wait_until(self._answers, READY_SECONDS, self._watch)
                 return
             except ProcessDiedError as error:
                 if race == RACES - 1 or not any(words in error.log_tail for words in TAKEN):

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from headrace.deploy.local.cache import exclusive
 from headrace.deploy.local.datadir import DataDirectory
-from headrace.deploy.local.fetch import Report
 from headrace.deploy.local.files import ensure_kafka, ensure_registry
 from headrace.deploy.local.java import OLDEST_WITH_ONE_STEP_AOT, Java, find_java
 from headrace.deploy.local.kafka import KafkaNode
 from headrace.deploy.local.ports import HOST
 from headrace.deploy.local.registry import Registry
+from headrace.deploy.local.watch import UNWATCHED, Watch
 
 DUMP_SECONDS = 120.0
 """Java writes the cache as it ends, 8 s here."""
@@ -25,17 +25,17 @@ DUMP_SECONDS = 120.0
 log = logging.getLogger(__name__)
 
 
-def prepare(*, registry: bool = False, report: Report | None = None) -> None:
+def prepare(*, registry: bool = False, watch: Watch = UNWATCHED) -> None:
     """Fetch and verify everything, and make the caches that are missing. Afterwards nothing needs the network.
 
     Raises:
         LocalError: a file is not to be had, or the part does not run.
     """
     java = find_java()
-    lock, jars = ensure_kafka(report)
+    lock, jars = ensure_kafka(watch)
     with _scratch() as path:
         data = DataDirectory(Path(path) / "data")
-        node = KafkaNode(java, lock, jars, data)
+        node = KafkaNode(java, lock, jars, data, watch)
 
         def train_kafka(output: str) -> None:
             try:
@@ -47,13 +47,13 @@ def prepare(*, registry: bool = False, report: Report | None = None) -> None:
 
         _make_cache(java, node.aot_cache, train_kafka)
     if registry:
-        app = ensure_registry(report)[1]
+        app = ensure_registry(watch)[1]
         with _scratch() as path:
-            _warm_registry(java, app, DataDirectory(Path(path) / "data"))
+            _warm_registry(java, app, DataDirectory(Path(path) / "data"), watch)
 
 
-def _warm_registry(java: Java, app: Path, data: DataDirectory) -> None:
-    server = Registry(java, app, data)
+def _warm_registry(java: Java, app: Path, data: DataDirectory, watch: Watch) -> None:
+    server = Registry(java, app, data, watch)
 
     def train(output: str) -> None:
         try:
@@ -77,6 +77,7 @@ def _make_cache(java: Java, cache: Path, train: Callable[[str], None]) -> None:
         if cache.exists():
             return
         part = cache.with_suffix(".part")
+        part.unlink(missing_ok=True)
         train(str(part))
         if part.exists():
             part.replace(cache)

@@ -4,8 +4,6 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -13,16 +11,42 @@ from typing import Annotated
 import typer
 
 from headrace.cli.options import print_json
-from headrace.deploy.local.fetch import Report
+from headrace.deploy.local.watch import Watch
 
 app = typer.Typer(add_completion=False)
 log = logging.getLogger(__name__)
 
-CHECK_SECONDS = 0.2
+CHECK_SECONDS = 0.1
 
 
-class _Stopped(BaseException):
-    """SIGINT or SIGTERM came; not an `Exception`, so that nothing on the way takes it for a failure."""
+class _StoppedError(Exception):
+    """SIGINT or SIGTERM came."""
+
+
+class _CommandWatch(Watch):
+    """Shows the progress, and gives up when a signal came."""
+
+    def __init__(self) -> None:
+        self._stopped = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._stop)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._stopped = True
+
+    def checkpoint(self) -> None:
+        """Raises what the command catches."""
+        if self._stopped:
+            raise _StoppedError
+
+    def progress(self, done: int, total: int) -> None:
+        """One line that moves on a terminal, a line every ten files elsewhere."""
+        if sys.stderr.isatty():
+            print(
+                f"\rfetching: {done} of {total} files ", end="\n" if done == total else "", file=sys.stderr, flush=True
+            )
+        elif done % 10 == 0 or done == total:
+            log.info("fetched %d of %d files", done, total)
 
 
 @app.command()
@@ -39,18 +63,17 @@ def broker(
 
     Example: headrace broker --port 9092 --data ./kafka-data --registry
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+    watch = _CommandWatch()
     try:
-        _prepare(registry) if prepare else _run(port, data, registry)
-    except _Stopped:
+        _prepare(registry, watch) if prepare else _run(port, data, registry, watch)
+    except _StoppedError:
         log.info("stopped")
 
 
-def _run(port: int, data: Path | None, registry: bool) -> None:
+def _run(port: int, data: Path | None, registry: bool, watch: Watch) -> None:
     from headrace.deploy.local.broker import LocalKafka
 
-    with _progress() as report, LocalKafka(port=port, data=data, registry=registry, report=report) as kafka:
+    with LocalKafka(port=port, data=data, registry=registry, watch=watch) as kafka:
         print_json(
             {
                 "bootstrap": kafka.bootstrap,
@@ -60,45 +83,12 @@ def _run(port: int, data: Path | None, registry: bool) -> None:
             }
         )
         while True:
+            watch.checkpoint()
             kafka.check()
             time.sleep(CHECK_SECONDS)
 
 
-def _prepare(registry: bool) -> None:
+def _prepare(registry: bool, watch: Watch) -> None:
     from headrace.deploy.local.warm_up import prepare
 
-    with _progress() as report:
-        prepare(registry=registry, report=report)
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, _already_stopping)
-    raise _Stopped
-
-
-def _already_stopping(number: int, frame: FrameType | None) -> None:
-    """A second signal must not interrupt the stopping."""
-
-
-@contextmanager
-def _progress() -> Generator[Report]:
-    """A bar on a terminal, a line every ten files elsewhere."""
-    if not sys.stderr.isatty():
-        yield _log_every_tenth
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("fetching", visible=False)
-
-        def move(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total, visible=done < total)
-
-        yield move
-
-
-def _log_every_tenth(done: int, total: int) -> None:
-    if done % 10 == 0 or done == total:
-        log.info("fetched %d of %d files", done, total)
+    prepare(registry=registry, watch=watch)

@@ -11,8 +11,9 @@ import pytest
 
 from headrace.deploy.local import files
 from headrace.deploy.local.errors import FetchError
-from headrace.deploy.local.fetch import Report, fetch
+from headrace.deploy.local.fetch import fetch
 from headrace.deploy.local.lockfile import Artifact, Lock, read_lock
+from headrace.deploy.local.watch import UNWATCHED, Watch
 
 CONTENT = {"first": b"one jar", "second": b"another jar"}
 ARTIFACTS = tuple(Artifact("org.example", name, "1", hashlib.sha256(raw).hexdigest()) for name, raw in CONTENT.items())
@@ -23,7 +24,7 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A cache of its own and a lock of two small jars; lists what was fetched."""
     names: list[str] = []
 
-    def serve(artifacts: Sequence[Artifact], directory: Path, report: Report | None = None) -> None:
+    def serve(artifacts: Sequence[Artifact], directory: Path, watch: Watch = UNWATCHED) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         for artifact in artifacts:
             time.sleep(0.01)  # long enough for a second start to get in between
@@ -92,7 +93,7 @@ def test_offline_says_what_is_missing(fetched: list[str], monkeypatch: pytest.Mo
 def test_a_download_that_is_not_what_the_lock_says_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[Path] = []
 
-    def half_a_jar(artifact: Artifact, repository: Path) -> Path:
+    def half_a_jar(artifact: Artifact, repository: Path, stop: threading.Event) -> Path:
         tries.append(repository)
         path = repository / artifact.filename
         path.write_bytes(CONTENT[artifact.name][:3])
@@ -103,6 +104,13 @@ def test_a_download_that_is_not_what_the_lock_says_is_refused(tmp_path: Path, mo
         fetch(ARTIFACTS[:1], tmp_path)
     assert len(set(tries)) == 3
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_is_named(fetched: list[str], tmp_path: Path) -> None:
+    (tmp_path / "kafka-1-digest").mkdir()
+    (tmp_path / "kafka-1-digest" / "jars").touch()
+    with pytest.raises(FetchError, match="name another folder with HEADRACE_CACHE"):
+        files.ensure_kafka()
 
 
 @pytest.mark.parametrize("part", ["kafka", "registry"])
