@@ -95,9 +95,10 @@ def statistics(
 
     Example: headrace processor statistics
     """
-    from headrace.streams.statistics.app import run  # type: ignore[import-not-found]
+    from headrace.streams.statistics.app import serve
 
-    run(settings_of(bootstrap, prefix, registry), worker_id)
+    settings = settings_of(bootstrap, prefix, registry)
+    run_until_signal(serve(settings, worker_id, lambda worker: print_ready("statistics", worker_id=worker)))
 
 
 def _run(settings: Settings, processor: Processor, worker_id: str) -> None:

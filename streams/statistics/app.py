@@ -1,0 +1,169 @@
+"""The Faust app of the live statistics.
+
+It decodes one record a rollout, its trajectory, and the training steps. Spans and rewards are counted by the end
+offsets of their topics. Its figures go out once a second as the counters of a WorkerState of kind `statistics`.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import faust
+
+from headrace.schemas.records import TrainingStep, Trajectory
+from headrace.streams.codec import Codec, DecodeError
+from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.kafka.admin import GROUPS, partition_ids
+from headrace.streams.kafka.clients import make_admin
+from headrace.streams.settings import Settings
+from headrace.streams.statistics.figures import COUNTED, Figures
+from headrace.streams.statistics.lags import group_lags, topic_ends
+from headrace.streams.statistics.transport import CommittedTransport
+from headrace.streams.workers import WorkerAnnouncer, new_worker_id
+
+log = logging.getLogger(__name__)
+
+KIND = "statistics"
+EVERY = timedelta(seconds=1)
+READ_BY_GROUPS = ("tasks", "attempts", "spans", "rewards", "triplets")
+BACKLOG = 4096  # events that Faust buffers a partition
+
+
+def make_app(settings: Settings, figures: Figures) -> faust.App:
+    """The app; make it on the event loop that will run it."""
+    app: Any = faust.App(
+        settings.group(KIND),
+        broker=";".join(f"kafka://{server}" for server in settings.bootstrap.split(",")),
+        store="memory://",
+        loop=asyncio.get_running_loop(),
+        autodiscover=False,
+        web_enabled=False,
+        worker_redirect_stdouts=False,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        consumer_auto_offset_reset="latest",
+        broker_session_timeout=settings.session_timeout.total_seconds(),
+        broker_heartbeat_interval=settings.session_timeout.total_seconds() / 4,
+        broker_commit_interval=5.0,
+        stream_buffer_maxsize=BACKLOG,
+        stream_wait_empty=False,
+        **_credentials(settings),
+    )
+    app.transport = CommittedTransport(app.conf.broker_consumer, app, loop=app.loop)
+    codec = Codec(settings)
+    raw = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}
+
+    async def trajectories(stream: Any) -> None:
+        async for event in stream.events():
+            try:
+                record = codec.decode_as(Trajectory, event.value)
+            except DecodeError:
+                figures.unreadable()
+            else:
+                figures.trajectory(record, event.message.timestamp)
+
+    async def steps(stream: Any) -> None:
+        async for event in stream.events():
+            try:
+                record = codec.decode(event.value)
+            except DecodeError:
+                figures.unreadable()
+            else:
+                if isinstance(record, TrainingStep):
+                    figures.step(record, event.message.timestamp)
+
+    app.agent(app.topic(settings.topic("triplets"), **raw), name="trajectories")(trajectories)
+    app.agent(app.topic(settings.topic("training"), **raw), name="steps")(steps)
+    return app
+
+
+def _credentials(settings: Settings) -> dict[str, Any]:
+    """SASL and TLS of librdkafka's properties, as Faust wants them."""
+    protocol = str(settings.kafka.get("security.protocol", "PLAINTEXT")).upper()
+    if protocol == "PLAINTEXT":
+        return {}
+    import ssl
+
+    context = None
+    if "SSL" in protocol:
+        context = ssl.create_default_context(cafile=settings.kafka.get("ssl.ca.location"))
+        certificate = settings.kafka.get("ssl.certificate.location")
+        if certificate:
+            context.load_cert_chain(
+                certificate, settings.kafka.get("ssl.key.location"), settings.kafka.get("ssl.key.password")
+            )
+    if not protocol.startswith("SASL"):
+        return {"broker_credentials": faust.SSLCredentials(context)}
+    return {
+        "broker_credentials": faust.SASLCredentials(
+            username=settings.kafka.get("sasl.username"),
+            password=settings.kafka.get("sasl.password"),
+            mechanism=settings.kafka.get("sasl.mechanism", "PLAIN"),
+            ssl_context=context,
+        )
+    }
+
+
+class OffsetWatch:
+    """Asks the brokers for ends and lags, away from the event loop."""
+
+    def __init__(self, settings: Settings, figures: Figures) -> None:
+        self._settings = settings
+        self._figures = figures
+        self._admin = make_admin(settings, "statistics-admin")
+        self._partitions = [
+            (topic, p)
+            for topic in map(settings.topic, READ_BY_GROUPS)
+            for p in partition_ids(settings, topic, self._admin)
+        ]
+
+    def look(self) -> None:
+        """One round of questions; blocks until they are answered."""
+        ends, totals = topic_ends(self._admin, self._partitions)
+        now = time.time()
+        for name in COUNTED:
+            self._figures.total(name, totals[self._settings.topic(name)], now)
+        groups = [g for g in GROUPS if g != KIND]
+        if self._figures.run_id is not None:
+            groups.append(f"trainer.{self._figures.run_id}")
+        lags = group_lags(self._admin, self._settings, groups, ends)
+        self._figures.lags({name.partition(".")[0]: lag for name, lag in lags.items()})
+
+
+async def serve(settings: Settings, worker_id: str | None = None, ready: Callable[[str], None] | None = None) -> None:
+    """Runs until it is cancelled.
+
+    Args:
+        ready: called with the worker's id once it is there to be read.
+
+    Raises:
+        TopicError: topics are missing.
+        BrokerUnavailableError: no broker answered.
+    """
+    figures = Figures()
+    watch = await asyncio.to_thread(OffsetWatch, settings, figures)
+    producer = AckedProducer(settings, "statistics")
+    announcer = WorkerAnnouncer(
+        settings,
+        producer,
+        KIND,
+        worker_id=worker_id or new_worker_id(KIND),
+        counters=lambda: figures.counters(time.time()),
+    )
+    app = make_app(settings, figures)
+    await app.start()
+    try:
+        await announcer.start()
+        if ready:
+            ready(announcer.state.worker_id)
+        while not app.should_stop:
+            await asyncio.sleep(EVERY.total_seconds())
+            await asyncio.to_thread(watch.look)
+            await announcer.announce()
+    finally:
+        await app.stop()
+        await announcer.stop()
+        await producer.close()
