@@ -104,7 +104,7 @@ def main() -> None:
         f"{args.model.name} seed {args.seed} delay {args.delay} {args.aggregation}: {first:.2f} -> "
         f"{sum(recent) / 200:.2f} in {step} steps, {1e3 * sampling / step:.0f} ms sampling and "
         f"{1e3 * training / step:.0f} ms training a step; entropy {metrics['entropy']:.3f} ratio "
-        f"{metrics['ratio/max']:.2f} k3 {metrics.get('mismatch/k3', -1):.1e} distinct {metrics['rows/distinct']:.0f}"
+        f"{metrics['ratio/max']:.2f} k3 {metrics.get('mismatch/k3', -1):.1e} distinct tokens {metrics['tokens/distinct']:.0f}"
     )
 
 

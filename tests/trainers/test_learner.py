@@ -73,10 +73,52 @@ def test_micro_batches_add_up(make_model: Make, aggregation: str) -> None:
 
 def test_equal_rows_are_computed_once_and_count_each(make_model: Make) -> None:
     model, batch = make_model(), rows(24, repeated=True)
-    assert sum(len(b.token_ids) for b in collate(batch, aggregation="row_mean", micro_batch_tokens=9999)) <= 4
+    assert sum(b.targets.size for b in collate(batch, aggregation="row_mean", micro_batch_tokens=9999)) <= 4 * 2
     # A temperature of each token is another key, so that nothing is shared.
     apart = [replace(r, temperature=np.full(8, 1 + 1e-7 * i, dtype=np.float32)) for i, r in enumerate(batch)]
     assert same(gradient(model, batch), gradient(model, apart))
+
+
+def family(seed: int, count: int = 12) -> list[TokenRow]:
+    """Rows of three prompts whose responses begin alike, some with untrained tokens in between."""
+    rng = np.random.default_rng(seed)
+    prompts = [rng.integers(0, 48, size=n) for n in (20, 12, 1)]
+    made: list[TokenRow] = []
+    for i in range(count):
+        prompt = prompts[i % 3]
+        response = rng.integers(0, 2, size=int(rng.integers(1, 5)))
+        token_ids = np.concatenate([prompt, response]).astype(np.int32)
+        mask = np.arange(token_ids.size) >= prompt.size
+        if response.size > 2 and i % 2:
+            mask[prompt.size + 1] = False
+        logprobs = rng.normal(-3.0, 0.5, size=token_ids.size).astype(np.float32)
+        made.append(
+            TokenRow(
+                token_ids=token_ids,
+                loss_mask=mask,
+                logprobs=logprobs,
+                temperature=float(rng.choice([1.0, 0.5])),
+                advantage=float(rng.normal()),
+                rollout=i,
+            )
+        )
+    return made
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("limit", [60, 9999])
+def test_trees_are_the_same_sequences(make_model: Make, seed: int, limit: int) -> None:
+    model = make_model()
+    batches = collate(family(seed), aggregation="row_mean", micro_batch_tokens=limit, trees=True)
+    apart = collate(family(seed), aggregation="row_mean", micro_batch_tokens=limit)
+    assert any(b.mask is not None for b in batches)
+    assert sum(b.token_ids.size for b in batches) < sum(b.token_ids.size for b in apart)
+    loaded = load_causal_lm(model)
+    assert loaded.trees
+    # A row alone shares nothing, and the loss adds up over rows.
+    alone = sum(gradient(model, [row], aggregation="token_sum") for row in family(seed))
+    assert isinstance(alone, torch.Tensor)
+    assert same(gradient(model, family(seed), aggregation="token_sum", micro_batch_tokens=limit), alone)
 
 
 def test_temperature_divides_the_logits(make_model: Make) -> None:

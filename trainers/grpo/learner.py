@@ -38,7 +38,12 @@ class GrpoLearner:
             infinity with `step/skipped` 1.
         """
         settings = self.settings
-        batches = collate(rows, aggregation=settings.aggregation, micro_batch_tokens=settings.micro_batch_tokens)
+        batches = collate(
+            rows,
+            aggregation=settings.aggregation,
+            micro_batch_tokens=settings.micro_batch_tokens,
+            trees=self.model.trees,
+        )
         figures = _Figures(settings)
         loss = 0.0
         for batch in batches:
@@ -60,19 +65,20 @@ class GrpoLearner:
         else:
             log.error("the gradient's norm is %s: the weights stay as they are", norm)
         self.optimizer.zero_grad()
-        sequences = sum(len(batch.token_ids) for batch in batches)
         return figures.metrics() | {
             "loss": loss,
             "grad_norm": norm,
             "lr": settings.lr,
             "step/skipped": 0.0 if finite else 1.0,
             "rows/trained": float(len(rows)),
-            "rows/distinct": float(sequences),
+            "tokens/distinct": float(sum(batch.targets.size for batch in batches)),
             "tokens/forward": float(sum(batch.token_ids.size for batch in batches)),
         }
 
     def _score(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
-        hidden = self.model.hidden(torch.from_numpy(batch.token_ids))
+        positions = None if batch.positions is None else torch.from_numpy(batch.positions)
+        mask = None if batch.mask is None else torch.from_numpy(batch.mask)
+        hidden = self.model.hidden(torch.from_numpy(batch.token_ids), positions, mask)
         # The head is the widest product of a small model: it sees only the positions that predict a trained token.
         logits = self.model.head(hidden.flatten(0, 1)[torch.from_numpy(batch.predictors)]).float()
         if batch.temperatures is not None:

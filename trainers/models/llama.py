@@ -83,7 +83,7 @@ class Attention(nn.Module):
         self.v_proj = nn.Linear(size, settings.kv_heads * width, bias=False, device=_UNFILLED)
         self.o_proj = nn.Linear(settings.heads * width, size, bias=False, device=_UNFILLED)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None) -> Tensor:
         batch, length, _ = x.shape
         shape = (batch, length, -1, self.settings.head_dim)
         q = _rotate(self.q_proj(x).view(shape).transpose(1, 2), cos, sin)
@@ -92,7 +92,7 @@ class Attention(nn.Module):
         repeat = self.settings.heads // self.settings.kv_heads
         if repeat > 1:
             k, v = k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1)
-        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
 
 
@@ -115,8 +115,8 @@ class Layer(nn.Module):
         self.input_layernorm = RMSNorm(settings.hidden_size, settings.norm_eps)
         self.post_attention_layernorm = RMSNorm(settings.hidden_size, settings.norm_eps)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        x = x + self.self_attn(self.input_layernorm(x), cos, sin)
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None) -> Tensor:
+        x = x + self.self_attn(self.input_layernorm(x), cos, sin, mask)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
@@ -131,14 +131,18 @@ class Decoder(nn.Module):
         # Plain attribute, not a buffer: it is no part of the weights, and stays float32 under any dtype.
         self.inverse_frequency = 1.0 / settings.rope_theta ** (torch.arange(0, width, 2).float() / width)
 
-    def forward(self, token_ids: Tensor) -> Tensor:
+    def forward(self, token_ids: Tensor, positions: Tensor | None, mask: Tensor | None) -> Tensor:
         x: Tensor = self.embed_tokens(token_ids)
-        positions = torch.arange(token_ids.shape[1], device=x.device).float()
-        angles = torch.outer(positions, self.inverse_frequency.to(x.device))
+        if positions is None:
+            positions = torch.arange(token_ids.shape[1], device=x.device)
+        angles = positions.float().unsqueeze(-1) * self.inverse_frequency.to(x.device)
         angles = torch.cat((angles, angles), -1)
+        if angles.dim() == 3:
+            angles = angles.unsqueeze(1)  # the same for every head
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        heads_mask = None if mask is None else mask.unsqueeze(1)
         for layer in self.layers:
-            x = layer(x, cos, sin)
+            x = layer(x, cos, sin, heads_mask)
         return self.norm(x)
 
 
@@ -156,12 +160,16 @@ class Llama(nn.Module):
         if settings.tied:
             self.lm_head.weight = self.model.embed_tokens.weight
 
-    def hidden(self, token_ids: Tensor) -> Tensor:
+    def hidden(self, token_ids: Tensor, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """Last hidden states [batch, length, hidden] of token ids [batch, length].
 
         Attention is causal, so what stands to the right of a sequence cannot reach it and needs no mask.
+
+        Args:
+            positions: of each token, [batch, length]; counted from the left where it is None.
+            mask: true where a token attends to another, [batch, length, length]; causal where it is None.
         """
-        return self.model(token_ids)
+        return self.model(token_ids, positions, mask)
 
     def head(self, hidden: Tensor) -> Tensor:
         """Logits [..., vocabulary] of hidden states [..., hidden]."""

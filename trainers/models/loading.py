@@ -17,7 +17,13 @@ POLL_SECONDS = 0.05
 
 
 class CausalLM(Protocol):
-    """What scoring and training ask of a model; `module` owns the parameters, under Hugging Face's names."""
+    """What scoring and training ask of a model; `module` owns the parameters, under Hugging Face's names.
+
+    Attributes:
+        trees: whether `hidden` takes positions and masks.
+    """
+
+    trees: bool
 
     @property
     def module(self) -> nn.Module: ...
@@ -25,7 +31,7 @@ class CausalLM(Protocol):
     @property
     def vocab_size(self) -> int: ...
 
-    def hidden(self, token_ids: Tensor) -> Tensor: ...
+    def hidden(self, token_ids: Tensor, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor: ...
 
     def head(self, hidden: Tensor) -> Tensor: ...
 
@@ -92,6 +98,8 @@ def read_tensors(directory: Path) -> dict[str, Tensor]:
 
 
 class _Native:
+    trees = True
+
     def __init__(
         self, settings: LlamaSettings, tensors: dict[str, Tensor], directory: Path, dtype: torch.dtype
     ) -> None:
@@ -115,14 +123,16 @@ class _Native:
     def vocab_size(self) -> int:
         return self.llama.settings.vocab_size
 
-    def hidden(self, token_ids: Tensor) -> Tensor:
-        return self.llama.hidden(token_ids)
+    def hidden(self, token_ids: Tensor, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        return self.llama.hidden(token_ids, positions, mask)
 
     def head(self, hidden: Tensor) -> Tensor:
         return self.llama.head(hidden)
 
 
 class _Transformers:
+    trees = False
+
     def __init__(self, directory: Path, dtype: torch.dtype) -> None:
         # Slow to import; most small models never need it.
         from transformers import AutoModelForCausalLM
@@ -138,7 +148,9 @@ class _Transformers:
     def vocab_size(self) -> int:
         return int(self.model.config.vocab_size)
 
-    def hidden(self, token_ids: Tensor) -> Tensor:
+    def hidden(self, token_ids: Tensor, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        assert positions is None, "architectures differ in how they take masks"
+        assert mask is None
         # use_cache off: a cache would cost memory, and makes packed position ids be ignored.
         return self.model.get_decoder()(input_ids=token_ids, use_cache=False).last_hidden_state
 
