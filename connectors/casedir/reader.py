@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from headrace.connectors.otlp.decode import KINDS, STATUSES
 from headrace.schemas.packing import pack_float32, pack_int32
 from headrace.schemas.records import AttemptEvent, Record, Reward, Span, Task
 from headrace.streams.assembly.reward_forms import refusal
@@ -114,7 +115,7 @@ def _entry(fields: dict[str, Any]) -> Entry:
         code = refusal(record.get("value"))
         if code is not None:
             return RefusedReward(code, f"{record.get('rollout_id')}/{record.get('reward_id')}")
-        record = {**record, "primary": record.get("primary", not record.get("name"))}
+        record = {**record, "value": float(record["value"]), "primary": record.get("primary", not record.get("name"))}
     try:
         return Taken(_record(RECORD_OF_TOPIC[topic], record), judged="final" in record)
     except (msgspec.ValidationError, ValueError, TypeError, KeyError):
@@ -138,6 +139,14 @@ def _packed(fields: dict[str, Any]) -> dict[str, Any]:
         found["llm"] = _packed_call({k: v for k, v in cast("dict[str, Any]", llm).items() if v is not None})
     if isinstance(error := found.get("error"), str):
         found["error"] = {"type": error}
+    if isinstance(kind := found.get("kind"), int):
+        found["kind"] = KINDS[kind]
+    if "status" in found and not isinstance(found["status"], dict):
+        found["status"] = {"code": found["status"]}
+    if isinstance(status := found.get("status"), dict):
+        fields = cast("dict[str, Any]", status)
+        code = fields.get("code") or 0
+        found["status"] = {**fields, "code": STATUSES[code] if isinstance(code, int) else code}
     return found
 
 

@@ -17,6 +17,8 @@ from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.settings import Settings
 
+MALFORMED_REQUEST = "malformed_request"
+
 
 class Replay:
     """Feeds entries to an assembler and keeps what was refused on the way."""
@@ -48,7 +50,7 @@ class Replay:
         try:
             decoded = decode_json(body)
         except OtlpError:
-            self.dead_letters += 1
+            self.assembler.counters[MALFORMED_REQUEST] += 1
             return
         for span in decoded.spans:
             self.assembler.add_span(span)

@@ -27,7 +27,7 @@ def judge_call(call: Call, settings: AssemblySettings, undelivered: bool) -> Non
 
     A call of another agent takes a reward and keeps it, though it gives no triplet; one that failed does not.
     """
-    inside = below_reward_operation(call.node) or (call.outer is not call.node and below_reward_operation(call.outer))
+    inside = any(below_reward_operation(copy) for copy in call.copies)
     fault = _fault(call, settings, undelivered)
     pattern = settings.agent_pattern
     if inside:

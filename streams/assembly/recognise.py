@@ -43,6 +43,10 @@ def kind_of(value: Any) -> str:
     return value.rpartition(".")[2].lower() if isinstance(value, str) else ""
 
 
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
 def is_model_call(span: Span, attributes: Attributes) -> bool:
     """Whether the span traces a model call. `attributes` are those of the span, decoded."""
     if span.llm is not None:
@@ -50,21 +54,20 @@ def is_model_call(span: Span, attributes: Attributes) -> bool:
     name = span.name
     if not attributes:
         return CALL_NAME.search(name) is not None
-    operation = attributes.get("gen_ai.operation.name")
+    operation = _word(attributes.get("gen_ai.operation.name"))
     if operation in CALL_OPERATIONS:
         return True
     if operation in OTHER_OPERATIONS:
         return False
     if name in LITELLM_NAMES:
-        request = attributes.get("llm.request.type") or operation
-        return not (isinstance(request, str) and LITELLM_OTHER.search(request))
+        return LITELLM_OTHER.search(_word(attributes.get("llm.request.type")) or operation) is None
     return (
         CALL_NAME.search(name) is not None
         or kind_of(attributes.get("openinference.span.kind")) == "llm"
         or kind_of(attributes.get("agentops.span.kind")) == "llm"
-        or attributes.get("llm.request.type") in TRACELOOP_TYPES
+        or _word(attributes.get("llm.request.type")) in TRACELOOP_TYPES
         or VERCEL_NAME.match(name) is not None
-        or VERCEL_NAME.match(str(attributes.get("ai.operationId") or "")) is not None
+        or VERCEL_NAME.match(_word(attributes.get("ai.operationId"))) is not None
     )
 
 
