@@ -67,10 +67,15 @@ async def announced(
         await announcer.announce(loading_version=0, loaded_version=0)
         await announcer.start()
         yield Presence(announcer)
+    finally:
+        await _leave(announcer, worker_id)
+        await producer.close(CLOSE_SECONDS)
+
+
+async def _leave(announcer: WorkerAnnouncer, worker_id: str) -> None:
+    try:
         # A broker that is away must not hold up the end.
         async with asyncio.timeout(CLOSE_SECONDS):
             await announcer.stop()
-    except TimeoutError:
+    except (TimeoutError, DeliveryError):
         log.warning("no broker took the goodbye of %s", worker_id)
-    finally:
-        await producer.close(CLOSE_SECONDS)
