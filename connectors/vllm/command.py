@@ -61,14 +61,17 @@ def arguments(options: VllmOptions, port: int) -> list[str]:
         "--logprobs-mode": ["processed_logprobs"],
         "--generation-config": ["vllm"],
         "--enforce-eager": [],
+        # A seeded request whose prompt is computed in parts ends the server on a CPU: vLLM rewinds the request's random
+        # numbers by an offset, which torch's CPU generators have not.
+        "--no-enable-chunked-prefill": [],
         "--max-logprobs": ["20"],
         "--worker-extension-cls": ["headrace_vllm.WorkerExtension"],
         "--middleware": ["headrace_vllm.Middleware"],
     }
-    given = {flag.split("=", 1)[0] for flag in options.extra if flag.startswith("--")}
+    given = {flag.split("=", 1)[0].replace("--no-", "--") for flag in options.extra if flag.startswith("--")}
     parts = ["-m", "vllm.entrypoints.openai.api_server"]
     for flag, values in flags.items():
-        if flag not in given or flag == "--middleware":
+        if flag.replace("--no-", "--") not in given or flag == "--middleware":
             parts += [flag, *values]
     return [*parts, *options.extra]
 

@@ -53,6 +53,7 @@ async def _under_load(engine: Any, versions: list[Weights], tokens: int) -> list
             loaded = await control.load(weights)
             assert (loaded.version, loaded.weights_id, loaded.changed) == (weights.version, weights.weights_id, True)
             while len(answers) < before + 20:  # noqa: ASYNC110
+                assert not any(client.done() for client in clients)
                 await asyncio.sleep(0.005)
         finished.set()
         await asyncio.gather(*clients)

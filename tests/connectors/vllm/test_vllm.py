@@ -88,6 +88,7 @@ async def test_loads_under_traffic_are_exact_and_stamped(vllm: Any, model_dir: P
             assert (loaded.version, loaded.weights_id, loaded.changed) == (weights.version, weights.weights_id, True)
             before = len(answers)
             while len(answers) < before + 20:  # noqa: ASYNC110
+                assert not any(client.done() for client in clients)
                 await asyncio.sleep(0.02)
         finished.set()
         await asyncio.gather(*clients)
@@ -167,8 +168,9 @@ def _alive(group: int) -> list[int]:
 
 
 def test_flags_of_the_user_win(tmp_path: Path) -> None:
-    options = VllmOptions(tmp_path, 1, "p", 0, "wait", 0, 1, ("--dtype", "bfloat16", "--max-model-len=64"))
-    line = arguments(options, 1)
+    extra = ("--enable-chunked-prefill", "--dtype", "bfloat16", "--max-model-len=64")
+    line = arguments(VllmOptions(tmp_path, 1, "p", 0, "wait", 0, 1, extra), 1)
+    assert "--no-enable-chunked-prefill" not in line
     assert line.count("--dtype") == 1
     assert line[line.index("--dtype") + 1] == "bfloat16"
     assert line[-1] == "--max-model-len=64"
