@@ -1,15 +1,15 @@
 """A trajectory to the rows that are trained, with the reason for every response that is not. Pure."""
 
+import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Literal, cast
 
 import numpy as np
 
 from headrace.schemas.packing import float32_array
 from headrace.schemas.records import Sampling, Trajectory, Triplet
 from headrace.trainers.batch import Floats, TokenRow
-from headrace.trainers.rows import Row, make_rows
+from headrace.trainers.rows import Level, Row, make_rows
 
 POSITIVE_SLACK = 1e-3  # a log-probability above zero by more than rounding is none
 
@@ -25,7 +25,7 @@ class SampleRules:
     """
 
     policy: str
-    level: str
+    level: Level
     vocab_size: int
     max_row_tokens: int
 
@@ -39,7 +39,7 @@ def token_rows(
     """
     refused: Counter[str] = Counter()
     try:
-        made = make_rows(trajectory, cast(Literal["transition", "trajectory"], rules.level))
+        made = make_rows(trajectory, rules.level)
     except ValueError:
         refused["bad_triplets"] += len(trajectory.triplets)
         return [], refused
@@ -49,6 +49,7 @@ def token_rows(
         if reason is not None:
             refused[reason] += len(row.turns)
             continue
+        trained = 0
         for turn in row.turns:
             reason = _refusal(trajectory.triplets[turn.triplet], turn.end - turn.start, rules.policy)
             if reason is None and turn.start == 0:
@@ -56,7 +57,9 @@ def token_rows(
             if reason is not None:
                 refused[reason] += 1
                 row.loss_mask[turn.start : turn.end] = False
-        if row.loss_mask.any():
+            else:
+                trained += turn.end - turn.start
+        if trained:
             rows.append(
                 TokenRow(
                     token_ids=row.token_ids,
@@ -75,7 +78,8 @@ def _refusal_of_row(row: Row, rules: SampleRules) -> str | None:
     size = row.token_ids.size
     if size > rules.max_row_tokens:
         return "too_long"
-    if size and (int(row.token_ids.min()) < 0 or int(row.token_ids.max()) >= rules.vocab_size):
+    # As unsigned numbers, negative ids are above every vocabulary.
+    if size and int(row.token_ids.view(np.uint32).max()) >= rules.vocab_size:
         return "bad_token_ids"
     return None
 
@@ -89,9 +93,11 @@ def _refusal(triplet: Triplet, tokens: int, policy: str) -> str | None:
     if triplet.logprobs is None:
         return "no_logprobs"
     logprobs = float32_array(triplet.logprobs)
-    if logprobs.size != tokens or not np.isfinite(logprobs).all() or bool((logprobs > POSITIVE_SLACK).any()):
+    if logprobs.size != tokens:
         return "bad_logprobs"
-    return None
+    # A NaN is the least and the greatest of its array, and compares false.
+    whole = not tokens or (float(logprobs.min()) > -math.inf and float(logprobs.max()) <= POSITIVE_SLACK)
+    return None if whole else "bad_logprobs"
 
 
 def _on_support(sampling: Sampling) -> bool:

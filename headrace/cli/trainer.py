@@ -7,7 +7,7 @@ import signal
 import threading
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -73,6 +73,7 @@ def grpo(
     from headrace.trainers.grpo.settings import GrpoSettings
     from headrace.trainers.loop import TrainerLoop
     from headrace.trainers.models.loading import wait_for_model
+    from headrace.trainers.rows import Level
     from headrace.trainers.settings import RunSettings
     from headrace.trainers.window import WindowSettings
 
@@ -109,7 +110,7 @@ def grpo(
         max_grad_norm=max_grad_norm,
         credit=credit,
         aggregation=aggregation,
-        level=level,
+        level=cast("Level", level),
     )
     if not wait_for_model(model, wait_model, stop):
         return

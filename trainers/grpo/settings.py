@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from headrace.streams.errors import SettingsError
 from headrace.trainers.advantages import EPSILON, check_credit
 from headrace.trainers.losses import AGGREGATIONS
+from headrace.trainers.rows import Level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class GrpoSettings:
     advantage_epsilon: float = EPSILON
     credit: str = "final"
     aggregation: str = "rollout_mean"
-    level: str = "trajectory"
+    level: Level = "trajectory"
     mismatch_bound: float = 1e-3
     micro_batch_tokens: int = 16384
     max_row_tokens: int = 32768
