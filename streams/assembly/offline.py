@@ -73,18 +73,19 @@ class OfflineAssembler:
             self._settle(rollout)
 
     def add_span(self, span: Span) -> None:
-        """Take a span. One of a rollout that nobody enqueued opens an external rollout."""
+        """Take a span. A trace that names no rollout is an external one at once; of a rollout id that nobody enqueued
+        that is known once it was idle."""
         rollout = self._rollout(self._segment(span))
         offset = self._offset()
-        if not rollout.records.judge.attempts and span.rollout_id not in self.tasks and not rollout.closed:
-            self._open_external(rollout, span)
+        if span.rollout_id == span.trace_id and not rollout.external and self._unknown(rollout):
+            self._open_external(rollout)
         if not rollout.records.add_span(span, offset, offset):
             return
         rollout.last_activity = self.now
         if rollout.closed:
             if is_model_call(span, span_attributes(span)):
                 self.counters[LATE] += 1
-        elif rollout.external and span.parent_id is None and span.rollout_id == span.trace_id:
+        elif rollout.external and span.parent_id is None:
             self._end_external(rollout)
 
     def add_reward(self, reward: Reward) -> None:
@@ -107,9 +108,11 @@ class OfflineAssembler:
         """Move the clock and close what is due."""
         self.now += round(seconds * 1000)
         for rollout in list(self.rollouts.values()):
-            idle = self.now - rollout.last_activity
-            if rollout.external and rollout.closing is None and idle >= SESSION_IDLE_SECONDS * 1000:
-                self._end_external(rollout)
+            if self.now - rollout.last_activity >= SESSION_IDLE_SECONDS * 1000:
+                if self._unknown(rollout):
+                    self._open_external(rollout)
+                if rollout.external:
+                    self._end_external(rollout)
             self._settle(rollout)
 
     def finish(self) -> None:
@@ -135,8 +138,9 @@ class OfflineAssembler:
     def _assemble(self, rollout: OfflineRollout, revision: int) -> Trajectory:
         judge = rollout.records.judge
         task = self.tasks.get(rollout.records.rollout_id)
-        if judge.facts is None and task is not None:
-            judge.facts = facts_of(task)
+        if judge.facts is None:
+            judge.facts = facts_of(task) if task is not None else TaskFacts(origin="external")
+            rollout.external = task is None
         return assemble(
             rollout.records,
             self.settings,
@@ -162,27 +166,35 @@ class OfflineAssembler:
 
     def _segment(self, span: Span) -> str:
         """The segment a span belongs to; after the close of an external rollout a new trace opens the next one."""
-        name = self._current(span.rollout_id)
-        rollout = self.rollouts.get(name)
-        if rollout is None or not (rollout.external and rollout.closed):
-            return name
-        for number in range(1, self._segments.get(span.rollout_id, 1) + 1):
+        last = self._segments.get(span.rollout_id, 1)
+        current = self.rollouts.get(self._current(span.rollout_id))
+        if current is None or not (last > 1 or (current.external and current.closed)):
+            return span.rollout_id
+        for number in range(1, last + 1):
             earlier = span.rollout_id if number == 1 else f"{span.rollout_id}~{number}"
             known = self.rollouts[earlier].records.spans.values()
             if any(other.record.trace_id == span.trace_id for other in known):
                 return earlier
-        self._segments[span.rollout_id] = self._segments.get(span.rollout_id, 1) + 1
+        if current.closed:
+            self._segments[span.rollout_id] = last + 1
         return self._current(span.rollout_id)
 
-    def _open_external(self, rollout: OfflineRollout, span: Span) -> None:
+    def _unknown(self, rollout: OfflineRollout) -> bool:
+        """Whether nobody has enqueued or started the rollout, though spans of it came."""
+        records = rollout.records
+        return not records.judge.attempts and not rollout.closing and records.rollout_id not in self.tasks
+
+    def _open_external(self, rollout: OfflineRollout) -> None:
         rollout.external = True
         rollout_id = rollout.records.rollout_id
+        named = [s.record.attempt_id for s in rollout.records.spans.values() if s.record.attempt_id is not None]
+        sessions = [s.record.session_id for s in rollout.records.spans.values() if s.record.session_id is not None]
         self.add_event(
             AttemptEvent(
                 rollout_id=rollout_id,
-                attempt_id=span.attempt_id or f"{rollout_id}-1",
+                attempt_id=named[0] if named else f"{rollout_id}-1",
                 type="started",
-                task=TaskFacts(origin="external", session_id=span.session_id),
+                task=TaskFacts(origin="external", session_id=sessions[0] if sessions else None),
                 at=self.now * 1000,
             )
         )
