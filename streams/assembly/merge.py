@@ -6,7 +6,8 @@ response ids are two calls.
 
 from collections.abc import Sequence
 
-from headrace.streams.assembly.values import Call, Node
+from headrace.streams.assembly.tree import nearest_agent_name
+from headrace.streams.assembly.values import Call
 
 
 def merge_copies(calls: Sequence[Call]) -> list[Call]:
@@ -114,20 +115,7 @@ def _worth(call: Call) -> tuple[bool, bool, bool, int]:
     return call.has_tokens, not call.failed, call.node.span.llm is not None, -call.node.index
 
 
-def _depth(call: Call) -> tuple[int, bool, int]:
-    """The outermost first; of unrelated copies the one that the agent's own process wrote."""
-    return len(call.node.ancestors()), call.node.span.source == "gateway", call.node.index
-
-
-def copies_of(calls: Sequence[Call]) -> dict[tuple[str, str], Call]:
-    """Every span that traces one of the calls, by (trace_id, span_id)."""
-    found: dict[tuple[str, str], Call] = {}
-    for call in calls:
-        for node in call.copies:
-            found[node.span.trace_id, node.span.span_id] = call
-    return found
-
-
-def enclosing_call(node: Node) -> Call | None:
-    """The nearest call above the node."""
-    return next((ancestor.call for ancestor in node.ancestors() if ancestor.call is not None), None)
+def _depth(call: Call) -> tuple[bool, bool, int, int]:
+    """What the agent's own process wrote first, the outermost of it: its clock is that of the rewards."""
+    node = call.node
+    return node.span.source == "gateway", nearest_agent_name(node) is None, len(node.ancestors()), node.index

@@ -65,6 +65,8 @@ def is_model_call(span: Span, attributes: Attributes) -> bool:
         CALL_NAME.search(name) is not None
         or kind_of(attributes.get("openinference.span.kind")) == "llm"
         or kind_of(attributes.get("agentops.span.kind")) == "llm"
+        or kind_of(attributes.get("traceloop.span.kind")) == "llm"
+        or _word(attributes.get("gen_ai.request.type")) in TRACELOOP_TYPES
         or _word(attributes.get("llm.request.type")) in TRACELOOP_TYPES
         or VERCEL_NAME.match(name) is not None
         or VERCEL_NAME.match(_word(attributes.get("ai.operationId"))) is not None
