@@ -1,12 +1,12 @@
 """Resources as an agent gets them: the model with its URL for this rollout, prompt templates, and all by name."""
 
+import asyncio
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from headrace.streams.agent.errors import ResourceError
-from headrace.streams.agent.tracer import CURRENT
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -58,13 +58,12 @@ class LLM:
     def client(self, *, sync: bool | None = None) -> "AsyncOpenAI | OpenAI":
         """A client of the `openai` package at this URL, on connections that all rollouts of the process share.
 
-        An async agent gets an AsyncOpenAI, a sync agent an OpenAI; `sync` says so where it cannot be seen.
+        On an event loop (an async agent) it is an AsyncOpenAI, in a thread (a sync agent) an OpenAI; `sync` chooses.
         """
         from headrace.streams.agent.clients import async_client, sync_client
 
         if sync is None:
-            tracer = CURRENT.get()
-            sync = tracer is None or not tracer.on_loop()
+            sync = not _on_a_loop()
         return sync_client(self.base_url, self.api_key) if sync else async_client(self.base_url, self.api_key)
 
 
@@ -125,6 +124,14 @@ def _text(rendered: Any) -> str:
     if isinstance(rendered, dict):
         return _text(cast(dict[str, Any], rendered).get("content", ""))
     return "\n\n".join(map(_text, cast(list[Any], rendered)))
+
+
+def _on_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 Resource = LLM | PromptTemplate

@@ -8,6 +8,7 @@ from concurrent.futures import Future as ThreadFuture
 from typing import Any
 
 from headrace.streams.agent.base import Agent
+from headrace.streams.agent.clients import close_async_client
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.clock import LogClock
 from headrace.streams.resources import ResourceFollower
@@ -126,6 +127,7 @@ class Runner:
             job.cancel()
         await self._producer.close()
         await self._speech.close()
+        await close_async_client()
         for follower in (self._resources, self._workers):
             if follower is not None:
                 await asyncio.to_thread(follower.close)

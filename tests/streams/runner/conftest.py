@@ -74,6 +74,13 @@ class Pipeline:
     def spans(self) -> list[Span]:
         return self.records("spans")
 
+    async def until(self, condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
+        """Waits for a condition of this process."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "the condition did not come true"
+            await asyncio.sleep(0.02)
+
     async def closed(self, rollout_ids: Iterable[str], seconds: float = PATIENCE_SECONDS) -> dict[str, EndJudge]:
         """Waits until every rollout is closed."""
         wanted = set(rollout_ids)

@@ -5,12 +5,15 @@ import math
 import sys
 import threading
 import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from headrace import Agent, emit_message, emit_reward, operation, rollout
+from headrace.schemas.records import AttemptEvent, Task
 from headrace.streams.kafka.dead_letters import parse
+from headrace.streams.kafka.partitioner import partition_of
 
 pytestmark = pytest.mark.kafka
 
@@ -127,9 +130,7 @@ async def test_a_hanging_agent_times_out_and_its_slot_is_freed(pipeline, sync: b
     async with pipeline.runner(rollout(hang if sync else hang_async), concurrency=2):
         judges = await pipeline.closed(ids)
         release.set()
-        deadline = time.monotonic() + 10
-        while len(refused) < 2 and time.monotonic() < deadline:
-            await asyncio.sleep(0.05)
+        await pipeline.until(lambda: len(refused) == 2)
     assert [judges[r].closing.type for r in ids] == ["timeout"] * 2 + ["succeeded"] * 30
     assert refused == ["AttemptOverError"] * 2
     assert len(pipeline.rewards()) == 30
@@ -204,16 +205,14 @@ async def test_the_class_form_by_mode(pipeline) -> None:
         def validation_rollout(self, task: Any, resources: Any, rollout: Any) -> float:
             return 0.0
 
-    made = []
-    for mode in ("train", "val", None):
-        made += pipeline.tasks(1, mode=mode)
-        record = pipeline.records("tasks")[-1]
-        assert record.mode == mode
-    del made
-    ids = ["r0"]
+    modes = {"a": "train", "b": "val", "c": None}
+    for rollout_id, mode in modes.items():
+        one = _task(rollout_id)
+        one.mode = mode
+        pipeline.produce([one])
     async with pipeline.runner(Both()):
-        await pipeline.closed(ids)
-    assert [r.value for r in pipeline.rewards()] == [1.0]
+        await pipeline.closed(modes)
+    assert {r.rollout_id: r.value for r in pipeline.rewards()} == {"a": 1.0, "b": 0.0, "c": 0.0}
 
 
 async def test_unreadable_tasks_are_dead_letters_and_the_rest_goes_on(pipeline) -> None:
@@ -226,15 +225,13 @@ async def test_unreadable_tasks_are_dead_letters_and_the_rest_goes_on(pipeline) 
     pipeline.producer.produce(topic, b"", b"y", 1)
     pipeline.producer.flush()
     ids = pipeline.tasks(*range(6))
-    misplaced = pipeline.message(pipeline.records("tasks_") if False else _task("z"))
+    misplaced = pipeline.message(_task("z"))
     wrong = (_partition(pipeline, "z") + 1) % pipeline.settings.partitions
     pipeline.producer.produce(topic, misplaced.value, misplaced.key, wrong)
     pipeline.producer.flush()
     async with pipeline.runner(agent) as runner:
         judges = await pipeline.closed(ids)
-        deadline = time.monotonic() + 20
-        while runner.counters["dead_letters"] < 3 and time.monotonic() < deadline:
-            await asyncio.sleep(0.05)
+        await pipeline.until(lambda: runner.counters["dead_letters"] == 3)
     letters = [parse(m) for m in pipeline.raw(f"{topic}.dlq")]
     assert sorted(x.reason for x in letters) == ["empty", "unknown_framing", "wrong_partition"]
     assert {x.value for x in letters} >= {b"garbage"}
@@ -276,8 +273,6 @@ async def test_of_repeated_tasks_one_is_run(pipeline) -> None:
 
 
 async def test_a_cancelled_task_is_withdrawn_and_a_running_one_stopped(pipeline) -> None:
-    from headrace.schemas.records import AttemptEvent
-
     began = asyncio.Event()
 
     @rollout
@@ -289,9 +284,7 @@ async def test_a_cancelled_task_is_withdrawn_and_a_running_one_stopped(pipeline)
     pipeline.tasks(1, 2)
     async with pipeline.runner(agent, concurrency=1):
         await asyncio.wait_for(began.wait(), 20)
-        pipeline.produce(
-            AttemptEvent(rollout_id=r, attempt=0, type="cancel_requested", at=0) for r in ("r0", "r1")
-        )
+        pipeline.produce(AttemptEvent(rollout_id=r, attempt=0, type="cancel_requested", at=0) for r in ("r0", "r1"))
         asked = time.monotonic()
         judges = await pipeline.closed(["r0", "r1"])
         assert time.monotonic() - asked < 10
@@ -299,8 +292,6 @@ async def test_a_cancelled_task_is_withdrawn_and_a_running_one_stopped(pipeline)
 
 
 async def test_a_drained_runner_gives_back_what_it_cannot_finish(pipeline) -> None:
-    from datetime import timedelta
-
     began = asyncio.Event()
 
     @rollout
@@ -342,8 +333,6 @@ async def test_many_at_once(pipeline) -> None:
 
 
 async def test_heartbeats_and_activity(pipeline, make_settings) -> None:
-    from datetime import timedelta
-
     @rollout
     async def agent(task: Any) -> float:
         for _ in range(5):
@@ -361,12 +350,8 @@ async def test_heartbeats_and_activity(pipeline, make_settings) -> None:
 
 
 def _task(rollout_id: str) -> Any:
-    from headrace.schemas.records import Task
-
     return Task(rollout_id=rollout_id, input="1", enqueued_at=0)
 
 
 def _partition(pipeline: Any, rollout_id: str) -> int:
-    from headrace.streams.kafka.partitioner import partition_of
-
     return partition_of(rollout_id, pipeline.settings.partitions)

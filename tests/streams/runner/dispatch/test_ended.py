@@ -2,7 +2,7 @@ from headrace.streams.runner.dispatch import ended
 from headrace.streams.runner.dispatch.ended import EndedIds
 
 
-def test_ids_survive_the_merge(monkeypatch) -> None:  # noqa: ANN001
+def test_ids_survive_the_merge(monkeypatch) -> None:
     monkeypatch.setattr(ended, "MERGE_AT", 100)
     ids = EndedIds()
     ids.add_keys(f"r{i}".encode() for i in range(150))
