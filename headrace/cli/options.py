@@ -16,6 +16,8 @@ Registry = Annotated[str | None, typer.Option("--registry-url", help="Schema reg
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout, nothing else.")]
 WorkerId = Annotated[str | None, typer.Option("--worker-id", help="A stable name for this process.")]
 
+TABLE_WIDTH = 240  # columns, where no terminal says how many there are
+
 
 def settings_of(bootstrap: str | None, prefix: str | None, registry: str | None = None, **more: Any) -> Settings:
     """The settings of a command with its flags."""
@@ -25,6 +27,14 @@ def settings_of(bootstrap: str | None, prefix: str | None, registry: str | None 
 def print_json(value: Any) -> None:
     """One JSON object on a line of stdout, at once."""
     print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def print_table(table: Any) -> None:
+    """A rich table, cut to a terminal's width; elsewhere as wide as it needs to be."""
+    from rich.console import Console
+
+    console = Console()
+    console.print(table, **({} if console.is_terminal else {"width": TABLE_WIDTH}))
 
 
 def print_ready(part: str, **facts: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, cast
 
 import typer
 
-from headrace.cli.options import Bootstrap, Json, Prefix, print_json, settings_of
+from headrace.cli.options import Bootstrap, Json, Prefix, print_json, print_table, settings_of
 
 app = typer.Typer(help="Make, list and check the pipeline's topics.", no_args_is_help=True)
 Partitions = Annotated[int | None, typer.Option(min=1, help="Of each topic keyed by rollout [HEADRACE_PARTITIONS].")]
@@ -71,7 +71,6 @@ def list_(bootstrap: Bootstrap = None, prefix: Prefix = None, json: Json = False
         for row in rows:
             print_json(row)
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("topic", "records", "key", "partitions", "cleanup", "retention")
@@ -85,7 +84,7 @@ def list_(bootstrap: Bootstrap = None, prefix: Prefix = None, json: Json = False
             str(row["cleanup"]),
             f"{days:g} d" if days > 0 else "no limit",
         )
-    Console().print(table)
+    print_table(table)
 
 
 @app.command()
