@@ -56,10 +56,11 @@ def main() -> None:
     reached = sum(s["exit_code"] == 0 for s in done)
     if not done:
         raise SystemExit("no run ended")
+    seconds = [s["seconds"] for s in done]
+    cpu_ms = statistics.median(s["cpu_ms_per_rollout"] for s in done)
     print(
-        f"\n{reached} of {args.seeds} reached the goal. Seconds: median {statistics.median(s['seconds'] for s in done)}, "
-        f"longest {max(s['seconds'] for s in done)}. CPU: median "
-        f"{statistics.median(s['cpu_ms_per_rollout'] for s in done):.1f} ms a rollout."
+        f"\n{reached} of {args.seeds} reached the goal. Seconds: median {statistics.median(seconds)}, "
+        f"longest {max(seconds)}. CPU: median {cpu_ms:.1f} ms a rollout."
     )
     parts = sorted({name for s in done for name in s["cpu_seconds"]})
     print("\n| part | CPU ms a rollout (median) | ready after (median, s) | PSS MiB (median) |\n|---|---|---|---|")
