@@ -36,7 +36,7 @@ class AssemblyProcessor(Processor):
 
     name = "assembler"
     topics = ("spans", "rewards", "attempts")  # what belongs to an attempt is read before its end
-    gap_seconds = 0.025  # with the barrier, a fetch and the commit: a trajectory after some 30 ms
+    gap_seconds = 0.03  # with the barrier, a fetch and the commit: a trajectory after some 30 ms
     fetch_pause_ms = 8
 
     def __init__(self, settings: Settings, worker_id: str, choices: AssemblySettings | None = None) -> None:

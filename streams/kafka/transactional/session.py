@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 BATCH = 5000
 FETCH_WAIT_MS = 200  # an idle processor costs five fetches a second
 LOOK_AGAIN_SECONDS = 0.01  # while something waits for positions
+POLL_STEP_SECONDS = 0.001  # waits are cut to whole milliseconds: the rest would be spent spinning
 TICK_SECONDS = 0.25
 IDLE_COMMIT_SECONDS = 1.0  # offsets alone are worth no transaction of their own more often than that
 COMMITTED_SECONDS = 30.0  # blocks while a predecessor's transaction holds the group's offsets
@@ -127,7 +128,7 @@ class Session:
     def _consume(self) -> list[Message]:
         processor = self._processor
         if processor.ready or processor.dead_letters:
-            wait = max(0.0, self._last_transaction + processor.gap_seconds - time.monotonic())
+            wait = max(0.0, self._last_transaction + processor.gap_seconds - time.monotonic() + POLL_STEP_SECONDS)
         else:
             wait = LOOK_AGAIN_SECONDS if processor.waiting else TICK_SECONDS
         first = cast(Message | None, self._consumer.poll(wait))
