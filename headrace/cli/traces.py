@@ -23,7 +23,7 @@ def assemble(
 ) -> None:
     """Replay recorded traces and print the trajectories they make.
 
-    Example: headrace traces assemble tests/cases/one-call --json
+    Example: headrace traces assemble tests/cases/cut-stream --json
     """
     from headrace.cli.answers import replay_directory
 

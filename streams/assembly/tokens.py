@@ -96,17 +96,19 @@ def sequences(value: Any) -> list[bytes | None] | None:
 
 def read_logprobs(value: Any) -> bytes | None:
     """Log-probabilities of one choice, packed: from `[{token, logprob}]`, OpenAI's logprobs object or plain numbers."""
-    if isinstance(value, str):
-        value = read_text(value)
-    legacy = as_mapping(value)
-    if legacy:
-        value = legacy.get("content", legacy.get("token_logprobs"))
-    entries = as_list(value)
+    entries = _logprob_entries(value)
     if not entries:
         return None
     numbers = [as_number(as_mapping(entry).get("logprob") if isinstance(entry, dict) else entry) for entry in entries]
     values = [number for number in numbers if number is not None and math.isfinite(number)]
     return pack_float32(values) if len(values) == len(numbers) else None
+
+
+def _logprob_entries(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        value = read_text(value)
+    wrapped = as_mapping(value)
+    return as_list(wrapped.get("content") or wrapped.get("token_logprobs") if wrapped else value)
 
 
 def _response_prompt(evidence: Evidence) -> bytes | None:
@@ -155,10 +157,11 @@ def _add_logprobs(choices: list[CallChoice], evidence: Evidence) -> None:
             as_mapping(generation.get("generation_info")).get("logprobs") for generation in evidence.generations
         ]
     for choice, value in zip(choices, per_choice, strict=False):
-        logprobs = read_logprobs(value)
-        if logprobs is None or choice.tokens is None:
+        entries = _logprob_entries(value)
+        if not entries or choice.tokens is None:
             continue
-        if len(logprobs) == len(choice.tokens):
+        logprobs = read_logprobs(value)
+        if logprobs is not None and len(logprobs) == len(choice.tokens):
             choice.logprobs = logprobs
         else:
             choice.logprobs_misfit = True
