@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import sys
 from collections.abc import Coroutine
 from typing import Annotated, Any
 
@@ -33,8 +34,7 @@ def print_table(table: Any) -> None:
     """A rich table, cut to a terminal's width; elsewhere as wide as it needs to be."""
     from rich.console import Console
 
-    console = Console()
-    console.print(table, **({} if console.is_terminal else {"width": TABLE_WIDTH}))
+    Console(width=None if sys.stdout.isatty() else TABLE_WIDTH).print(table)
 
 
 def print_ready(part: str, **facts: Any) -> None:

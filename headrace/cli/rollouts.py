@@ -74,8 +74,8 @@ def show(
     state = next((s for s in states if s.rollout_id == rollout_id), None)
     if state is None:
         raise HeadraceError(
-            f"no rollout {rollout_id!r} on {settings.topic('rollouts')}; `headrace rollouts list` names those there are "
-            "(a task that lifecycle has not taken is none yet)"
+            f"no rollout {rollout_id!r} on {settings.topic('rollouts')}; `headrace rollouts list` names those "
+            "that are there (a task that lifecycle has not taken is none yet)"
         )
     if json:
         print_json(_plain(state))
