@@ -23,7 +23,6 @@ class Engine:
 
     def __init__(self, endpoint: str, *, policy: str | None = None, model: str | None = None) -> None:
         self.endpoint, self.policy, self.model = endpoint, policy, model
-        self.url = f"{endpoint.rstrip('/')}/v1/chat/completions"
         self.in_flight = 0
         self.down_until = 0.0
         self.last_used = 0.0

@@ -17,7 +17,9 @@ from headrace.connectors.gateway.errors import (
     TOO_LARGE,
     UNAVAILABLE,
     CallError,
+    garbage,
 )
+from headrace.connectors.gateway.http1 import MalformedAnswerError
 from headrace.connectors.gateway.request import read_request
 from headrace.connectors.gateway.settings import GatewaySettings
 from headrace.connectors.gateway.spans import Observed, SpanMaker
@@ -109,7 +111,9 @@ class Gateway:
         loaded = engine.loaded
         engine.in_flight += 1
         try:
-            status, raw = await self._upstream.post(engine.url, call.request.upstream(engine.model or ""))
+            status, raw, _ = await self._upstream.complete(engine.endpoint, call.request.upstream(engine.model or ""))
+        except MalformedAnswerError as error:
+            raise garbage(f"the engine's answer is no HTTP: {error}") from error
         finally:
             engine.in_flight -= 1
         call.policy_version = engine.versions(loaded)

@@ -17,6 +17,8 @@ from headrace.streams.settings import Settings
 from headrace.streams.workers import ENGINE, GATEWAY, WorkerAnnouncer, Workers, new_worker_id
 
 REFRESH_SECONDS = 1.0
+# JSON with log-probabilities is several times larger than the record that is made of it.
+MAX_ANSWER_BYTES = 128 * 1024 * 1024
 LINGER_MS = 0.0  # the agent waits for the acknowledgement
 
 
@@ -56,7 +58,7 @@ async def run_gateway(
 
     workers = Workers(settings, client_id=worker_id, changed=changed)
     producer = AckedProducer(settings, worker_id, linger_ms=LINGER_MS)
-    async with Upstream(settings.gateway_engine_timeout) as upstream:
+    async with Upstream(settings.gateway_engine_timeout, MAX_ANSWER_BYTES) as upstream:
         gateway = Gateway(settings, engines, upstream, producer, SpanMaker(worker_id, headrace_version()))
         server = Server(gateway, engines, settings.gateway_max_body_bytes)
         announcer = _announcer(settings, producer, gateway, worker_id, url, policy)

@@ -1,21 +1,21 @@
-"""HTTP to the engines."""
+"""Requests to the engines."""
 
+import asyncio
 from datetime import timedelta
 from types import TracebackType
 from typing import TypeVar
 
-import aiohttp
 import msgspec
 
+from headrace.connectors.gateway.connections import Connections
+from headrace.connectors.gateway.http1 import HttpAnswer, MalformedAnswerError
 from headrace.streams.errors import HeadraceError
 
 CONNECT_SECONDS = 5.0
 PROBE_SECONDS = 5.0
-# Below the five seconds after which uvicorn closes an idle connection: a call must not meet that close.
-KEEPALIVE_SECONDS = 4.0
+COMPLETIONS = "/v1/chat/completions"
 OK = 200
 T = TypeVar("T")
-_HEADERS = {"content-type": "application/json", "accept-encoding": "identity"}
 
 
 class Unreachable(HeadraceError):
@@ -52,55 +52,69 @@ class _Weights(msgspec.Struct):
 
 
 class Upstream:
-    """A pool of connections; use it as a context manager on the event loop that calls."""
+    """A pool of connections; use it as a context manager on the event loop that calls.
 
-    def __init__(self, timeout: timedelta) -> None:
-        self._timeout = aiohttp.ClientTimeout(total=timeout.total_seconds(), sock_connect=CONNECT_SECONDS)
-        self._session: aiohttp.ClientSession | None = None
+    Args:
+        timeout: for a whole answer.
+        max_body_bytes: larger answers are malformed.
+    """
+
+    def __init__(self, timeout: timedelta, max_body_bytes: int) -> None:
+        self._timeout = timeout.total_seconds()
+        self._limit = max_body_bytes
+        self._pools: dict[str, Connections] = {}
 
     async def __aenter__(self) -> "Upstream":
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
-        self._session = aiohttp.ClientSession(
-            connector=connector, timeout=self._timeout, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
-        )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        for pool in self._pools.values():
+            pool.close()
 
-    async def post(self, url: str, body: bytes) -> tuple[int, bytes]:
-        """Status and body of the answer.
+    async def complete(self, endpoint: str, body: bytes) -> HttpAnswer:
+        """Asks an engine for a chat completion.
 
         Raises:
             Unreachable, ConnectionLost, EngineTimeout.
+            MalformedAnswerError: what came is no HTTP answer.
         """
-        assert self._session is not None
-        try:
-            async with self._session.post(url, data=body, headers=_HEADERS) as response:
-                return response.status, await response.read()
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise Unreachable(f"{url}: {error}") from error
-        except TimeoutError as error:
-            raise EngineTimeout(f"{url}: no answer within {self._timeout.total:.0f} s") from error
-        except (aiohttp.ClientError, ValueError) as error:
-            raise ConnectionLost(f"{url}: {type(error).__name__} {error}") from error
+        return await self._ask(endpoint, "POST", COMPLETIONS, body, self._timeout)
 
     async def served(self, endpoint: str) -> Served | None:
         """What the engine at a URL serves; None where it does not answer."""
-        models = await self._get(f"{endpoint}/v1/models", _Models)
+        models = await self._get(endpoint, "/v1/models", _Models)
         if models is None or not models.data:
             return None
-        weights = await self._get(f"{endpoint}/headrace/weights", _Weights)
+        weights = await self._get(endpoint, "/headrace/weights", _Weights)
         return Served(models.data[0].id, weights.policy if weights else None)
 
-    async def _get(self, url: str, kind: type[T]) -> T | None:
-        assert self._session is not None
+    async def _get(self, endpoint: str, path: str, kind: type[T]) -> T | None:
         try:
-            timeout = aiohttp.ClientTimeout(total=PROBE_SECONDS)
-            async with self._session.get(url, timeout=timeout) as response:
-                return msgspec.json.decode(await response.read(), type=kind) if response.status == OK else None
-        except (aiohttp.ClientError, TimeoutError, ValueError):
+            answer = await self._ask(endpoint, "GET", path, b"", PROBE_SECONDS)
+            return msgspec.json.decode(answer.body, type=kind) if answer.status == OK else None
+        except (Unreachable, ConnectionLost, EngineTimeout, MalformedAnswerError, msgspec.DecodeError):
             return None
+
+    async def _ask(self, endpoint: str, method: str, path: str, body: bytes, timeout: float) -> HttpAnswer:
+        pool = self._pools.get(endpoint)
+        if pool is None:
+            pool = self._pools[endpoint] = Connections(endpoint, self._limit)
+        try:
+            connection = await pool.take(CONNECT_SECONDS)
+        except (OSError, TimeoutError) as error:
+            raise Unreachable(f"{endpoint}: {error or 'no connection'}") from error
+        head = (
+            f"{method} {pool.path}{path} HTTP/1.1\r\nhost: {pool.host}\r\naccept: application/json\r\n"
+            f"accept-encoding: identity\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await connection.ask(head.encode() + body)
+        except TimeoutError as error:
+            raise EngineTimeout(f"{endpoint}: no answer within {timeout:g} s") from error
+        except OSError as error:
+            raise ConnectionLost(f"{endpoint}: {error}") from error
+        pool.give_back(connection)
+        return answer

@@ -124,6 +124,22 @@ async def test_a_lost_connection_is_tried_once_more(
     assert (await gateway.span()).llm.http_status == status
 
 
+async def test_what_is_no_http_is_a_bad_gateway(start_gateway: StartGateway) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    gateway = await start_gateway()
+    await gateway.announce(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    status, body, _ = await gateway.chat()
+    server.close()
+    assert (status, body["error"]["code"]) == (502, "engine_garbage")
+    assert (await gateway.span()).llm.error.type == "engine_garbage"
+
+
 async def test_the_span_of_a_client_that_went_away_is_written(gateway: Any, stub: Any, make_completion: Any) -> None:
     reached, go = asyncio.Event(), asyncio.Event()
 
