@@ -46,8 +46,10 @@ class Node:
     def ancestors(self) -> "list[Node]":
         """From the parent to the root; a circle of parents is cut where it closes."""
         found: list[Node] = []
+        seen: set[Node] = {self}
         node = self.parent
-        while node is not None and node is not self and node not in found:
+        while node is not None and node not in seen:
+            seen.add(node)
             found.append(node)
             node = node.parent
         return found
