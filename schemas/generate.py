@@ -1,4 +1,4 @@
-"""Writes `records.py` and `wire.py` from the `.avsc` files: `python -m headrace.schemas.generate`.
+"""Writes `records.py`, `wire/` and `fingerprints.json` from the `.avsc` files: `python -m headrace.schemas.generate`.
 
 The field lists stand in the schemas alone; the typed records are derived, and a test holds that they are up to date.
 """
@@ -7,14 +7,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from headrace.schemas.generate_wire import generate_wire
+from headrace.schemas import catalogue
+from headrace.schemas.generate_wire import generate_wire, kind_of, module_name
 
 ROOT = Path(__file__).resolve().parents[1]
 AVRO = Path(__file__).parent / "avro"
 RECORDS = Path(__file__).parent / "records.py"
-WIRE = Path(__file__).parent / "wire.py"
+WIRE = Path(__file__).parent / "wire"
 
 PRIMITIVES = {
     "string": "str",
@@ -56,7 +57,7 @@ class Generator:
         if isinstance(schema, str):
             return PRIMITIVES.get(schema, schema)
         if isinstance(schema, list):
-            members: list[Any] = schema
+            members = cast(list[Any], schema)
             names = [self.type_of(s) for s in members if s != "null"]
             return " | ".join([*names, "None"] if "null" in members else names)
         kind = schema["type"]
@@ -71,7 +72,7 @@ class Generator:
 
     def default_of(self, schema: Any, default: Any) -> str:
         """The default of a field as Python source."""
-        kind = schema["type"] if isinstance(schema, dict) else schema
+        kind = kind_of(schema)
         if kind == "bytes":
             return repr(default.encode("latin-1"))
         if kind == "record":
@@ -116,17 +117,19 @@ class Generator:
     def find_tagged(self, schema: Any) -> None:
         """Records that stand in a union of several records are told apart by a tag."""
         if isinstance(schema, list):
-            members: list[Any] = schema
-            records = [s for s in members if isinstance(s, dict) and s["type"] == "record"]
+            members = cast(list[Any], schema)
+            records = [cast(dict[str, Any], s) for s in members if isinstance(s, dict)]
+            records = [r for r in records if r["type"] == "record"]
             if len(records) > 1:
                 self.tagged.update(r["name"] for r in records)
             for s in members:
                 self.find_tagged(s)
         elif isinstance(schema, dict):
-            for field in schema.get("fields", []):
+            known = cast(dict[str, Any], schema)
+            for field in known.get("fields", []):
                 self.find_tagged(field["type"])
             for key in ("items", "values"):
-                self.find_tagged(schema.get(key))
+                self.find_tagged(known.get(key))
 
 
 def generate_records(schemas: list[dict[str, Any]]) -> str:
@@ -152,7 +155,21 @@ def formatted(source: str) -> str:
 def generate() -> dict[Path, str]:
     """The generated files with their content."""
     schemas = [json.loads(path.read_text()) for path in sorted(AVRO.glob("*.avsc"))]
-    return {RECORDS: formatted(generate_records(schemas)), WIRE: formatted(generate_wire(schemas))}
+    files = {RECORDS: formatted(generate_records(schemas))}
+    for schema in schemas:
+        files[WIRE / f"{module_name(schema['name'])}.py"] = formatted(generate_wire(schema))
+    files[catalogue.FINGERPRINTS] = fingerprints()
+    return files
+
+
+def fingerprints() -> str:
+    """The fingerprints of all schemas, current and released, by the SHA-256 of their text.
+
+    Computing one takes milliseconds, at the start of every process; `catalogue` computes those that are not here.
+    """
+    texts = [s.text for s in [*catalogue.released(), *catalogue.current().values()]]
+    table = {catalogue.sha256(text): catalogue.computed_fingerprint(text).hex() for text in texts}
+    return json.dumps(dict(sorted(table.items())), indent=1) + "\n"
 
 
 if __name__ == "__main__":

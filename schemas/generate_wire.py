@@ -1,24 +1,25 @@
-"""Writes `wire.py`, the Avro binary coding of each record as plain Python: `python -m headrace.schemas.generate`.
+"""Writes `wire/`, the Avro binary coding of each record as plain Python: `python -m headrace.schemas.generate`.
 
 A general Avro library walks the schema for every value, and tries the branches of each union. Code written out for a
 schema costs a third of that (`tests/bench/codec.py`), and builds the typed record without a dict between. Bytes are
 those of the Avro specification 1.12, "Binary Encoding"; a test holds them equal to fastavro's for every record.
 """
 
+import re
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
-HEADER = '''"""The Avro binary coding of each record. Generated from the `.avsc` files."""
+HEADER = '''"""The Avro binary coding of a {name}. Generated from the `.avsc` files."""
 
-# pyright: reportPrivateUsage=false
 from collections.abc import Callable
 from typing import Any
 
 from headrace.schemas import records as r
-from headrace.schemas.varint import DOUBLE, DOUBLES, LIMIT, SMALL, WireError, long, read_length, read_long
+from headrace.schemas.varint import {helpers}
 
 Put = Callable[[bytes], object]
 '''
+HELPERS = ("DOUBLE", "DOUBLES", "LIMIT", "SMALL", "WireError", "long", "read_length", "read_long")
 
 
 def runs_of_doubles(fields: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -28,6 +29,11 @@ def runs_of_doubles(fields: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
         group = list(neighbours)
         groups += [group] if is_double else [[field] for field in group]
     return groups
+
+
+def kind_of(schema: Any) -> str:
+    """The name of a type that is no union: a primitive's, `array`, `map` or `record`."""
+    return cast(dict[str, str], schema)["type"] if isinstance(schema, dict) else schema
 
 
 class Block:
@@ -63,9 +69,12 @@ class WireGenerator:
 
     def _record(self, schema: Any) -> str | None:
         """The name of a record type, else None."""
-        if isinstance(schema, dict) and schema["type"] == "record":
-            self.add(schema)
-            return schema["name"]
+        if isinstance(schema, dict):
+            record = cast(dict[str, Any], schema)
+            if record["type"] != "record":
+                return None
+            self.add(record)
+            return record["name"]
         return schema if isinstance(schema, str) and schema in self.known else None
 
     # Writing
@@ -88,9 +97,9 @@ class WireGenerator:
             block.add(f"write_{record}({value}, put)")
             return
         if isinstance(schema, list):
-            self._write_union(block, schema, value)
+            self._write_union(block, cast(list[Any], schema), value)
             return
-        kind = schema["type"] if isinstance(schema, dict) else schema
+        kind = kind_of(schema)
         if kind in ("string", "bytes"):
             text = block.name("b")
             block.add(f"{text} = {value}" + (".encode()" if kind == "string" else ""))
@@ -107,7 +116,7 @@ class WireGenerator:
         elif kind == "boolean":
             block.add(f'put(b"\\1" if {value} else b"\\0")')
         else:
-            self._write_block(block, schema, value)
+            self._write_block(block, cast(dict[str, Any], schema), value)
 
     def _write_union(self, block: Block, schema: list[Any], value: str) -> None:
         item = block.name("u")
@@ -182,9 +191,9 @@ class WireGenerator:
             block.add(f"{target}, p = read_{record}(b, p)")
             return
         if isinstance(schema, list):
-            self._read_union(block, schema, target)
+            self._read_union(block, cast(list[Any], schema), target)
             return
-        kind = schema["type"] if isinstance(schema, dict) else schema
+        kind = kind_of(schema)
         if kind in ("string", "bytes"):
             size = block.name("n")
             decode = ".decode()" if kind == "string" else ""
@@ -206,7 +215,7 @@ class WireGenerator:
             block.add(f"{target} = b[p] == 1")
             block.add("p += 1")
         else:
-            self._read_block(block, schema, target)
+            self._read_block(block, cast(dict[str, Any], schema), target)
 
     def _read_union(self, block: Block, schema: list[Any], target: str) -> None:
         branch = block.name("u")
@@ -254,16 +263,18 @@ class WireGenerator:
         block.depth -= 2
 
 
-def generate_wire(schemas: list[dict[str, Any]]) -> str:
-    """The source of `wire.py`."""
+def module_name(record: str) -> str:
+    """The module of a record's coding: `AttemptEvent` is in `attempt_event`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", record).lower()
+
+
+def generate_wire(schema: dict[str, Any]) -> str:
+    """The source of one record's module. Parts that several records share are written out in each of them."""
     generator = WireGenerator()
-    for schema in schemas:
-        generator.add(schema)
-    names = [s["name"] for s in schemas]
-    writers = ", ".join(f'"{n}": write_{n}' for n in names)
-    readers = ", ".join(f'"{n}": read_{n}' for n in names)
-    return (
-        "\n\n".join([HEADER, *generator.functions.values()])
-        + f"\n\n\nWRITERS: dict[str, Callable[[Any, Put], None]] = {{{writers}}}\n"
-        + f"READERS: dict[str, Callable[[bytes, int], tuple[r.Record, int]]] = {{{readers}}}\n"
-    )
+    generator.add(schema)
+    code = "\n\n\n".join(generator.functions.values())
+    helpers = [name for name in HELPERS if re.search(rf"\b{name}\b", code)]
+    header = HEADER.format(name=schema["name"], helpers=", ".join(helpers))
+    if "Any" not in code:
+        header = header.replace("from typing import Any\n", "")
+    return f"{header}\n\n{code}\n\n\nWRITE = write_{schema['name']}\nREAD = read_{schema['name']}\n"

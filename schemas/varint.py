@@ -43,6 +43,8 @@ def read_long(b: bytes, p: int, first: int) -> tuple[int, int]:
         shift += 7
         if shift > 7 * MAX_VARINT_BYTES:
             raise WireError("a number of more than 64 bits")
+    if n >> 64:
+        raise WireError("a number of more than 64 bits")
     return (n >> 1) ^ -(n & 1), p
 
 

@@ -9,7 +9,6 @@ import io
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-import fastavro
 import msgspec
 
 from headrace.schemas import catalogue
@@ -56,13 +55,15 @@ def _tagged(value: Any) -> Any:
 
 def _resolved(writer: RecordSchema, start: int) -> Reader:
     """A reader of a schema that is not the current one: an earlier, or a later that a registry knows."""
+    import fastavro
+
     target = RECORDS[writer.name]
     read_as = catalogue.current()[writer.name].parsed()
 
     def reader(data: bytes) -> Record:
         stream = io.BytesIO(data)
         stream.seek(start)
-        value = fastavro.schemaless_reader(
+        value: Any = fastavro.schemaless_reader(  # pyright: ignore[reportUnknownMemberType]
             stream, writer.parsed(), read_as, return_record_name=True, return_record_name_override=True
         )
         if stream.tell() != len(data):

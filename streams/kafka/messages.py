@@ -35,7 +35,7 @@ class OutMessage:
     topic: str
     key: bytes | None
     value: bytes | None
-    headers: Headers = field(default_factory=list)
+    headers: Headers = field(default_factory=list[tuple[str, str | bytes | None]])
     partition: int = ANY_PARTITION
 
 
