@@ -27,12 +27,28 @@ def end_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]]) -> di
     Raises:
         BrokerUnavailableError: no answer.
     """
-    ends: dict[tuple[str, int], int] = {}
-    left = list(partitions)
+    latest = OffsetSpec.latest()
+    return _offsets(admin, dict.fromkeys(partitions, latest))
+
+
+def offsets_at(admin: AdminClient, times: dict[tuple[str, int], int]) -> dict[tuple[str, int], int]:
+    """The first offset of each (topic, partition) at or after an append time in milliseconds since the epoch.
+
+    -1 where there is none. Asks again as `end_offsets` does.
+
+    Raises:
+        BrokerUnavailableError: no answer.
+    """
+    return _offsets(admin, {at: OffsetSpec.for_timestamp(time) for at, time in times.items()})
+
+
+def _offsets(admin: AdminClient, specs: dict[tuple[str, int], Any]) -> dict[tuple[str, int], int]:
+    found: dict[tuple[str, int], int] = {}
+    left = list(specs)
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while left:
         failed: dict[tuple[str, int], KafkaException] = {}
-        wanted: dict[TopicPartition, Any] = {TopicPartition(t, p): OffsetSpec.latest() for t, p in left}
+        wanted: dict[TopicPartition, Any] = {TopicPartition(t, p): specs[t, p] for t, p in left}
         answers = cast(
             dict[TopicPartition, Any],
             admin.list_offsets(
@@ -42,20 +58,20 @@ def end_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]]) -> di
         for asked, future in answers.items():
             at = (asked.topic, asked.partition)
             try:
-                ends[at] = future.result().offset
+                found[at] = future.result().offset
             except KafkaException as error:
                 failed[at] = error
         for (topic, partition), error in failed.items():
             cause: Any = error.args[0]
             if not _passes(cause) or time.monotonic() > deadline:
-                raise BrokerUnavailableError(f"the end of {topic}[{partition}]: {cause.str()}") from error
+                raise BrokerUnavailableError(f"offsets of {topic}[{partition}]: {cause.str()}") from error
         left = list(failed)
         if left:
             time.sleep(RETRY_SECONDS)
             # A topic that was looked for before it was there stays leaderless in the client's cache until a full look.
             with suppress(KafkaException):
                 admin.list_topics(timeout=ATTEMPT_SECONDS)
-    return ends
+    return found
 
 
 def _passes(error: KafkaError) -> bool:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 from confluent_kafka import KafkaError, TopicPartition
 
 from headrace.schemas.records import AttemptEvent
 from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.errors import BrokerUnavailableError
-from headrace.streams.kafka.barrier import end_offsets
+from headrace.streams.kafka.barrier import end_offsets, offsets_at
 from headrace.streams.kafka.clients import make_admin, make_consumer
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.reading import BEGINNING, read_to_end
@@ -52,7 +52,9 @@ def replay(settings: Settings, committed: dict[int, int], *, client_id: str) -> 
     ends = end_offsets(admin, [(t, p) for p in committed for t in (tasks, attempts, rollouts)])
     result = {p: PartitionReplay(max(0, at), follow_from=ends[attempts, p]) for p, at in committed.items()}
     first_times = _first_append_times(settings, tasks, committed, ends, client_id)
-    starts = _starts(settings, attempts, first_times, client_id)
+    # Without an unfinished task there is nothing to know of the attempts.
+    asked = {(attempts, p): max(0, at - BEFORE_MS) for p, at in first_times.items()}
+    starts = {tp: offset for tp, offset in offsets_at(admin, asked).items() if offset >= 0}
     starts |= {(rollouts, p): BEGINNING for p in committed}
     wanted = {tp: start for tp, start in starts.items() if ends[tp] > max(start, 0)}
     codec = Codec(settings)
@@ -107,16 +109,3 @@ def _first_append_times(
     finally:
         consumer.close()
     return times
-
-
-def _starts(settings: Settings, topic: str, times: dict[int, int], client_id: str) -> dict[tuple[str, int], int]:
-    """Where the attempts partitions are read from. Without an unfinished task there is nothing to know."""
-    if not times:
-        return {}
-    consumer = make_consumer(settings, client_id)
-    try:
-        asked = [TopicPartition(topic, p, max(0, at - BEFORE_MS)) for p, at in times.items()]
-        found: Any = consumer.offsets_for_times(asked, TIMEOUT_SECONDS)
-    finally:
-        consumer.close()
-    return {(topic, tp.partition): tp.offset for tp in found if tp.error is None and tp.offset >= 0}

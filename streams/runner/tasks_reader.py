@@ -7,13 +7,15 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from tenacity import before_sleep_log, retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from headrace.streams.errors import BrokerUnavailableError
 from headrace.streams.kafka.clients import make_consumer
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.reading import BEGINNING
 from headrace.streams.runner.decoding import Fetched, TaskDecoder
 from headrace.streams.runner.office import Office
-from headrace.streams.runner.replay import replay
+from headrace.streams.runner.replay import PartitionReplay, replay
 from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -24,7 +26,10 @@ BATCH = 500
 COMMIT_SECONDS = 0.5
 FULL_SECONDS = 1.0  # a pause throws away what is fetched ahead, so a moment's fullness only waits
 REVOKE_SECONDS = 10.0  # for the acknowledgement of starts in flight
-COMMITTED_SECONDS = 30.0
+COMMITTED_SECONDS = 10.0
+RETRY_SECONDS = 0.5
+PATIENCE_SECONDS = 120.0  # of an assignment, well within max.poll.interval.ms
+LEAVE_SECONDS = 30.0
 
 
 class TasksReader:
@@ -68,7 +73,7 @@ class TasksReader:
         self._positions = positions
         self._closing.set()
         self._room.set()
-        self._thread.join(COMMITTED_SECONDS)
+        self._thread.join(LEAVE_SECONDS)
 
     def _run(self) -> None:
         try:
@@ -145,9 +150,7 @@ class TasksReader:
         numbers = [tp.partition for tp in partitions]
         if not numbers:
             return
-        found = consumer.committed(partitions, COMMITTED_SECONDS)
-        committed = {tp.partition: tp.offset for tp in found}
-        replayed = replay(self._settings, committed, client_id=self._client_id)
+        committed, replayed = self._look(consumer, partitions)
         self._office.assigned(replayed)
         self._assigned |= set(numbers)
         self._committed |= {p: at for p, at in committed.items() if at >= 0}
@@ -158,6 +161,20 @@ class TasksReader:
         if self._paused:
             consumer.pause(partitions)
         log.info("runner %s works on partitions %s of %s", self._client_id, sorted(self._assigned), self._topic)
+
+    @retry(
+        retry=retry_if_exception_type((KafkaException, BrokerUnavailableError)),
+        wait=wait_fixed(RETRY_SECONDS),
+        stop=stop_after_delay(PATIENCE_SECONDS),
+        before_sleep=before_sleep_log(log, logging.WARNING),
+        reraise=True,
+    )
+    def _look(
+        self, consumer: Consumer, partitions: list[TopicPartition]
+    ) -> tuple[dict[int, int], dict[int, PartitionReplay]]:
+        """What is committed, and what the log says; brokers that come back may need a moment."""
+        committed = {tp.partition: tp.offset for tp in consumer.committed(partitions, COMMITTED_SECONDS)}
+        return committed, replay(self._settings, committed, client_id=self._client_id)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         numbers = [tp.partition for tp in partitions]
