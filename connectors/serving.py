@@ -1,31 +1,25 @@
-"""Runs an ASGI application on a loopback port until SIGTERM or SIGINT."""
+"""An HTTP server on a loopback port, on aiohttp's own server: its parser is in C, and no framework stands on it."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
 import socket
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-import uvicorn
+from aiohttp import web
 
 from headrace.streams.errors import HeadraceError
 
-# Answers under way may take this long after a signal.
-GRACE_SECONDS = 5
+# Answers under way may take this long after the server was told to stop.
+GRACE_SECONDS = 5.0
+BACKLOG = 2048
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class PortError(HeadraceError, OSError):
     """The port cannot be bound."""
-
-
-class _Server(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        # uvicorn raises the signals it caught again, which would end the process with their code instead of 0.
-        yield
 
 
 def bind(port: int, host: str = "127.0.0.1") -> socket.socket:
@@ -41,7 +35,7 @@ def bind(port: int, host: str = "127.0.0.1") -> socket.socket:
     except OSError as error:
         listener.close()
         raise PortError(f"cannot serve on port {port}: {error.strerror}; port 0 takes a free one") from error
-    listener.listen(2048)
+    listener.listen(BACKLOG)
     return listener
 
 
@@ -51,28 +45,23 @@ def endpoint(listener: socket.socket) -> str:
     return f"http://{host}:{port}"
 
 
-async def serve(app: Any, listener: socket.socket, on_ready: Callable[[], Awaitable[None]] | None = None) -> None:
-    """Serves until a signal comes; on_ready runs once requests are answered."""
-    config = uvicorn.Config(
-        app,
-        access_log=False,
-        log_config=None,
-        log_level="warning",
-        lifespan="off",
-        proxy_headers=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    server = _Server(config)
-    loop = asyncio.get_running_loop()
+class HttpServer:
+    """Gives each request to a handler. A client that goes away does not cancel the handling of its request."""
 
-    def stop() -> None:
-        server.should_exit = True
+    def __init__(self, handler: Handler, max_body_bytes: int) -> None:
+        self._limit = max_body_bytes
+        server = web.Server(handler, request_factory=self._request, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=GRACE_SECONDS)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started and not serving.done():  # noqa: ASYNC110 (uvicorn has no event for it)
-        await asyncio.sleep(0.005)
-    if on_ready is not None and not serving.done():
-        await on_ready()
-    await serving
+    async def start(self, listener: socket.socket) -> None:
+        """Begins to answer."""
+        await self._runner.setup()
+        await web.SockSite(self._runner, listener).start()
+
+    async def stop(self) -> None:
+        """Takes no more requests, and returns when those under way are answered, or after a grace."""
+        await self._runner.cleanup()
+
+    def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+        loop = asyncio.get_running_loop()
+        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=self._limit)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-import uvloop
 
 from headrace.connectors.engine.backend import load_backend
 from headrace.connectors.engine.batching import Batcher, InFlight, new_choice
@@ -20,13 +19,14 @@ from headrace.connectors.engine.presence import announced
 from headrace.connectors.engine.sampling import Sampling
 from headrace.connectors.engine.server import EngineServer
 from headrace.connectors.engine.waiting import await_model
-from headrace.connectors.serving import bind, endpoint, serve
+from headrace.connectors.serving import HttpServer, bind, endpoint
 from headrace.streams.errors import HeadraceError
 from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
 # The interpreter's 5 ms would make the generation thread wait that long for each operation while requests are read.
 SWITCH_SECONDS = 2e-4
+MAX_BODY_BYTES = 64 * 1024 * 1024
 
 
 Ready = Callable[[str], None]
@@ -58,12 +58,43 @@ async def _warm_up(batcher: Batcher, rows: int) -> None:
     batcher.counters.reset()
 
 
-async def _main(
-    options: EngineOptions, settings: Settings | None, worker_id: str, ready: Callable[[str], None]
-) -> None:
+async def run_builtin(options: EngineOptions, settings: Settings | None, worker_id: str, ready: Ready) -> None:
+    """Serves until it is cancelled.
+
+    settings: None for an engine that is not announced.
+    ready: called with the URL once requests are answered and gateways can find the engine.
+
+    Raises:
+        ModelMissingError: see `await_model`.
+        ModelUnusableError: the directory holds no model that can be served.
+        PortError: the port is in use.
+    """
+    torch.set_num_threads(options.threads)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    await asyncio.to_thread(await_model, options.model, options.wait_model)
     listener = bind(options.port)
-    tokenizer = ChatTokenizer(options.model)
+    url = endpoint(listener)
+    batcher, server = _load(options)
+    http = HttpServer(server.handle, MAX_BODY_BYTES)
+    generating = asyncio.create_task(batcher.run())
     try:
+        await _warm_up(batcher, min(16, options.max_batch))
+        await http.start(listener)
+        async with announced(settings, worker_id, url, options.policy, batcher.counters.whole) as presence:
+            server.on_loaded = presence.loaded
+            ready(url)
+            # Not awaited itself: a signal must not cancel it before the last answers are out.
+            await asyncio.wait({generating})
+            generating.result()
+    finally:
+        await http.stop()
+        generating.cancel()
+        log.info("served %s", batcher.counters)
+
+
+def _load(options: EngineOptions) -> tuple[Batcher, EngineServer]:
+    try:
+        tokenizer = ChatTokenizer(options.model)
         backend = load_backend(options.model)
     except CheckpointError as error:
         raise ModelUnusableError(f"{options.model} cannot be served: {error}") from error
@@ -76,42 +107,4 @@ async def _main(
     )
     names = {str(options.model), options.model.name}
     server = EngineServer(backend, tokenizer, batcher, policy=options.policy, names=names, seed=options.seed)
-    generating = asyncio.create_task(batcher.run())
-    await _warm_up(batcher, min(16, options.max_batch))
-    url = endpoint(listener)
-
-    async def serving() -> None:
-        async with announced(settings, worker_id, url, options.policy, batcher.counters.whole) as presence:
-            server.on_loaded = presence.loaded
-            ready(url)
-            await asyncio.Event().wait()
-
-    announcing = asyncio.create_task(serving())
-    answering = asyncio.create_task(serve(server, listener))
-    done, left = await asyncio.wait({announcing, answering, generating}, return_when=asyncio.FIRST_COMPLETED)
-    log.info("served %s", batcher.counters)
-    for task in left:
-        task.cancel()
-    for result in await asyncio.gather(*left, return_exceptions=True):
-        if isinstance(result, Exception):
-            raise result
-    for task in done:
-        # Only `answering` ends without an error, after a signal.
-        task.result()
-
-
-def run(options: EngineOptions, settings: Settings | None, worker_id: str, ready: Ready) -> None:
-    """Serves until SIGTERM or SIGINT.
-
-    settings: None for an engine that is not announced.
-    ready: called with the URL once requests are answered and gateways can find the engine.
-
-    Raises:
-        ModelMissingError: see `await_model`.
-        ModelUnusableError: the directory holds no model that can be served.
-        PortError: the port is in use.
-    """
-    torch.set_num_threads(options.threads)
-    sys.setswitchinterval(SWITCH_SECONDS)
-    await_model(options.model, options.wait_model)
-    uvloop.run(_main(options, settings, worker_id, ready))
+    return batcher, server

@@ -7,11 +7,12 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 import orjson
+from aiohttp import web
 
 from headrace.connectors.engine.backend import Backend
 from headrace.connectors.engine.batching import Batcher
@@ -31,7 +32,6 @@ log = logging.getLogger(__name__)
 
 Answer = tuple[int, Any]
 """Status and the JSON value."""
-Message = MutableMapping[str, Any]
 
 
 class EngineServer:
@@ -64,32 +64,18 @@ class EngineServer:
             ("POST", "/headrace/load_weights"): self._load,
         }
 
-    async def __call__(
-        self,
-        scope: Message,
-        receive: Callable[[], Awaitable[Message]],
-        send: Callable[[Message], Awaitable[None]],
-    ) -> None:
-        """ASGI. Written out, because a framework's routing costs as much as the rest of a short request."""
-        handler = self._routes.get((scope["method"], scope["path"]))
-        parts: list[bytes] = []
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            parts.append(message.get("body", b""))
-            more = message.get("more_body", False)
-        status, value = await handler(b"".join(parts)) if handler else self._unknown(scope)
-        raw = orjson.dumps(value)
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(raw)).encode())]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": raw})
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answers any request. No framework: its routing costs as much as the rest of a short request."""
+        handler = self._routes.get((request.method, request.path))
+        try:
+            status, value = await handler(await request.read()) if handler else self._unknown(request)
+        except web.HTTPRequestEntityTooLarge:
+            status, value = 413, RequestError("the body is too large", code="too_large", status=413).body()
+        return web.Response(body=orjson.dumps(value), status=status, content_type="application/json")
 
-    def _unknown(self, scope: Message) -> Answer:
-        method, path = scope["method"], scope["path"]
-        status = 405 if any(path == known for _, known in self._routes) else 404
-        return status, RequestError(f"{method} {path} is not served here", status=status).body()
+    def _unknown(self, request: web.BaseRequest) -> Answer:
+        status = 405 if any(request.path == known for _, known in self._routes) else 404
+        return status, RequestError(f"{request.method} {request.path} is not served here", status=status).body()
 
     def loaded(self, *, changed: bool = False, seconds: float = 0.0) -> LoadedVersion:
         """What is served now."""

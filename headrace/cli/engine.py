@@ -65,10 +65,10 @@ def builtin(
     """
     settings = _settings(announce, bootstrap, prefix, registry)
     name = _name(worker_id)
-    from headrace.connectors.engine.run import EngineOptions, run
+    from headrace.connectors.engine.run import EngineOptions, run_builtin
 
     options = EngineOptions(model, port, policy, seed, threads, max_batch, wait_ms, in_flight.value, wait_model)
-    run(options, settings, name, lambda url: _ready(name, url, policy))
+    run_until_signal(run_builtin(options, settings, name, lambda url: _ready(name, url, policy)))
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
