@@ -43,8 +43,11 @@ from headrace.streams.settings import Settings, load_settings
 
 COMMAND = str(Path(sys.executable).parent / "headrace")
 SLOT_SECONDS = 0.005
+FETCH_SECONDS = 0.05  # from the task to its start
 CALL_SECONDS = 0.05
 WARM_UP_SECONDS = 3.0
+GROUP_SIZE = 16
+INPUT = '{"digit": 3}'
 ATTRIBUTES = json.dumps({f"gen_ai.attribute.{i}": "x" * 30 for i in range(12)})
 
 
@@ -83,14 +86,19 @@ class Writer:
     def run(self, rate: float, seconds: float) -> int:
         """Returns the number of rollouts."""
         begun = time.monotonic()
+        starting: deque[tuple[float, int]] = deque()
         under_way: deque[tuple[float, int]] = deque()
         first = self._number
-        while (now := time.monotonic()) < begun + seconds or under_way:
+        while (now := time.monotonic()) < begun + seconds or starting or under_way:
             if now < begun + seconds:
                 while self._number - first < (now - begun) * rate:
                     self._begin(self._number)
-                    under_way.append((now + CALL_SECONDS, self._number))
+                    starting.append((now + FETCH_SECONDS, self._number))
                     self._number += 1
+            while starting and starting[0][0] <= now:
+                number = starting.popleft()[1]
+                self._start(number)
+                under_way.append((now + CALL_SECONDS, number))
             while under_way and under_way[0][0] <= now:
                 self._finish(under_way.popleft()[1])
             self._producer.poll(0)
@@ -99,22 +107,29 @@ class Writer:
         return self._number - first
 
     def _begin(self, n: int) -> None:
-        now = wall_us()
-        facts = TaskFacts(
-            group_id=f"g{n // 16}", group_size=16, sample_index=n % 16, mode="train", input='{"digit": 3}'
-        )
         self._send(
             Task(
                 rollout_id=f"ro-{n:08d}",
-                group_id=facts.group_id,
-                group_size=16,
-                sample_index=n % 16,
+                group_id=f"g{n // GROUP_SIZE}",
+                group_size=GROUP_SIZE,
+                sample_index=n % GROUP_SIZE,
                 mode="train",
-                input=facts.input,
-                enqueued_at=now,
+                input=INPUT,
+                enqueued_at=wall_us(),
             )
         )
-        self._send(AttemptEvent(rollout_id=f"ro-{n:08d}", attempt_id=f"at-{n:08d}", type="started", task=facts, at=now))
+
+    def _start(self, n: int) -> None:
+        facts = TaskFacts(
+            group_id=f"g{n // GROUP_SIZE}",
+            group_size=GROUP_SIZE,
+            sample_index=n % GROUP_SIZE,
+            mode="train",
+            input=INPUT,
+        )
+        self._send(
+            AttemptEvent(rollout_id=f"ro-{n:08d}", attempt_id=f"at-{n:08d}", type="started", task=facts, at=wall_us())
+        )
 
     def _finish(self, n: int) -> None:
         rollout_id, attempt_id, now = f"ro-{n:08d}", f"at-{n:08d}", wall_us()
