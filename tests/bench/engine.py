@@ -1,6 +1,7 @@
 """What the builtin engine costs: requests a second, CPU a request, latency, at the demo's load or another.
 
-Example: python tests/bench/engine.py MODEL --concurrency 160 --requests 4000
+Flags that are not known here go to the engine.
+Example: python tests/bench/engine.py MODEL --concurrency 160 --requests 4000 --wait-ms 10
 """
 
 from __future__ import annotations
@@ -54,15 +55,14 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=4000)
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 16, 160])
     parser.add_argument("--max-tokens", type=int, default=4)
-    parser.add_argument("--engine", nargs="*", default=[], help="further flags of the engine")
-    arguments = parser.parse_args()
+    arguments, flags = parser.parse_known_args()
     command = [
         str(Path(sys.prefix) / "bin" / "headrace"),
         "engine",
         "builtin",
         arguments.model,
         "--no-announce",
-        *arguments.engine,
+        *flags,
     ]
     began = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as engine:
