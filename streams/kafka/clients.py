@@ -6,9 +6,11 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
+from headrace.streams.kafka.client_log import Seldom
 from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
+log.addFilter(Seldom())
 
 # The producer's own limit counts key, headers and framing on top of the value.
 FRAMING_BYTES = 64 * 1024

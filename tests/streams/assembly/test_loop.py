@@ -206,3 +206,22 @@ def test_a_reward_that_is_no_number_is_refused(log: Any, start_processor: Any, w
     assert t.final_reward == 1.0
     (letter,) = wait_for(lambda: log.messages("rewards", dead=True))
     assert parse(letter).reason == "not_finite"
+
+
+@pytest.mark.slow
+def test_a_member_that_was_paused_past_its_time_writes_nothing_twice(log: Any, start_processor: Any, wait_for: Any):
+    first = start_processor("assembler", "w1")
+    log.write(*(record for n in range(20) for record in whole(n)))
+    wait_for(lambda: len(trajectories(log)) == 20)
+    log.write(*(record for n in range(20, 40) for record in whole(n)))
+    first.send_signal(signal.SIGSTOP)
+    start_processor("assembler", "w2")  # gets the partitions when the other's session is over
+    log.write(*(record for n in range(40, 60) for record in whole(n)))
+    wait_for(lambda: len({t.rollout_id for t in trajectories(log)}) == 60)
+    first.send_signal(signal.SIGCONT)
+    for n in range(60, 100):
+        log.write(*whole(n))
+    wait_for(lambda: len({t.rollout_id for t in trajectories(log)}) == 100)
+    ids = [t.rollout_id for t in trajectories(log)]
+    assert len(ids) == len(set(ids))
+    assert first.poll() is None
