@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from headrace.schemas.records import RunManifest, TrainerState, TrainingStep, Weights, Window
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import BrokerUnavailableError, SettingsError
 from headrace.streams.kafka.clock import LogClock, wall_us
 from headrace.streams.kafka.transactional.errors import SessionLostError
 from headrace.streams.settings import Settings
@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 CARRY_SECONDS = 0.5  # drops wait no longer for a window; the feeder must not wait for them more than two seconds
 CARRY_MOST = 5_000  # decisions in one step: far below the size limit of a record
 POSITION_SECONDS = 2.0  # a position that only passes transaction markers is copied to the group this often
+REJOIN_SECONDS = 1.0  # after the brokers were away
 Joined = Callable[[dict[str, Any]], None]
 
 
@@ -55,24 +56,26 @@ class TrainerLoop:
 
         Raises:
             FencedError: another process has taken over the run.
+            BrokerUnavailableError: no broker answered at the start; later ones are waited for.
             SettingsError: the run was started with other settings.
             CheckpointError: a checkpoint cannot be written or read; the window is trained again after a restart.
         """
+        was_in = False
         while not stop.is_set():
             session = _Session(self._settings, self._run, self._window_settings, self._algorithm)
             try:
                 session.join()
-                joined(session.facts())
-                joined = _nobody
+                if not was_in:
+                    joined(session.facts())
+                was_in = True
                 session.work(stop)
-            except SessionLostError as error:
+            except (SessionLostError, BrokerUnavailableError) as error:
+                if not was_in:
+                    raise
                 log.warning("%s; reading the log again", error)
+                stop.wait(REJOIN_SECONDS)
             finally:
                 session.close()
-
-
-def _nobody(facts: dict[str, Any]) -> None:
-    pass
 
 
 class _Session:
