@@ -17,8 +17,11 @@ from headrace.connectors.gateway.settings import GatewaySettings
 from headrace.schemas.records import Span
 from headrace.streams.codec import Codec
 from headrace.streams.kafka.acked_producer import AckedProducer
-from headrace.streams.kafka.reading import read_topic
-from headrace.streams.settings import Settings, load_settings_as
+from headrace.streams.kafka.admin import create_topics
+from headrace.streams.kafka.barrier import end_offsets
+from headrace.streams.kafka.clients import make_admin
+from headrace.streams.kafka.reading import read_to_end
+from headrace.streams.settings import Settings, load_settings, load_settings_as
 from headrace.streams.workers import ENGINE, WorkerAnnouncer
 
 PROMPT_IDS = [1, 5, 9]
@@ -114,6 +117,8 @@ class GatewayClient:
     settings: Settings
     session: aiohttp.ClientSession
     producer: AckedProducer
+    starts: dict[tuple[str, int], int]
+    announced: list[WorkerAnnouncer] = field(default_factory=list)
 
     def rollout_url(self, rollout_id: str = "r1", attempt_id: str = "r1-1") -> str:
         return f"{self.url}/rollout/{rollout_id}/attempt/{attempt_id}/v1/chat/completions"
@@ -127,10 +132,11 @@ class GatewayClient:
             return response.status, await response.json(), dict(response.headers)
 
     async def spans(self) -> list[Span]:
+        """Those written since the gateway was started."""
+
         def read() -> list[Span]:
             codec = Codec(self.settings)
-            topic = self.settings.topic("spans")
-            messages = read_topic(self.settings, topic, range(self.settings.partitions), client_id="test")
+            messages = read_to_end(self.settings, self.starts, client_id="test")
             return sorted((codec.decode_as(Span, m.value()) for m in messages), key=lambda span: span.start)
 
         return await asyncio.to_thread(read)
@@ -148,19 +154,36 @@ class GatewayClient:
             self.settings, self.producer, more.pop("kind", ENGINE), worker_id=worker, endpoint=endpoint, policy=policy
         )
         await announcer.announce(loaded_version=loaded, **more)
+        self.announced.append(announcer)
         return announcer
+
+    async def close(self) -> None:
+        for announcer in self.announced:
+            await announcer.stop()
+        await self.producer.close()
+
+
+@pytest.fixture(scope="session")
+def shared(kafka: Any) -> Settings:
+    """Topics for all gateways of the session that need none of their own."""
+    settings = load_settings(bootstrap=kafka.bootstrap, prefix=f"gateway{uuid.uuid4().hex[:6]}", partitions=3)
+    create_topics(settings)
+    return settings
 
 
 @pytest.fixture
 async def start_gateway(
-    make_settings: Callable[..., Settings],
+    shared: Settings, make_settings: Callable[..., Settings]
 ) -> AsyncIterator[Callable[..., Awaitable[GatewayClient]]]:
     """Starts a gateway with settings changed; `engine_urls`, `policy` go to it."""
     stack = contextlib.AsyncExitStack()
 
     async def start(engine_urls: tuple[str, ...] = (), policy: str | None = None, **changes: Any) -> GatewayClient:
-        plain = await asyncio.to_thread(make_settings, **{k: v for k, v in changes.items() if k == "max_message_bytes"})
+        limit = changes.get("max_message_bytes")
+        plain = await asyncio.to_thread(make_settings, max_message_bytes=limit) if limit else shared
         settings = load_settings_as(GatewaySettings, **{"gateway_engine_wait": 5, **plain.model_dump(), **changes})
+        partitions = [(settings.topic("spans"), p) for p in range(settings.partitions)]
+        starts = await asyncio.to_thread(end_offsets, make_admin(settings), partitions)
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(
             run_gateway(settings, policy=policy, engine_urls=engine_urls, ready=lambda url, _: ready.set_result(url))
@@ -175,9 +198,9 @@ async def start_gateway(
 
         stack.push_async_callback(stop)
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        producer = AckedProducer(settings, "test", linger_ms=0)
-        stack.push_async_callback(producer.close)
-        return GatewayClient(ready.result(), settings, session, producer)
+        client = GatewayClient(ready.result(), settings, session, AckedProducer(settings, "test", linger_ms=0), starts)
+        stack.push_async_callback(client.close)
+        return client
 
     yield start
     await stack.aclose()

@@ -18,21 +18,44 @@ StartGateway = Callable[..., Awaitable[Any]]
 NOBODY = "http://127.0.0.1:9"
 
 
-@pytest.mark.parametrize(
-    "body", ["<html>", "[]", "{}", '{"choices": []}', '{"choices": [{"index": 0}]}', '{"choices": [7]}', ""]
-)
-async def test_garbage_is_a_bad_gateway(gateway: Any, stub: Any, body: str) -> None:
+GARBAGE = ["<html>", "[]", "{}", '{"choices": []}', '{"choices": [{"index": 0}]}', '{"choices": [7]}', ""]
+UNFIT_IDS: list[Any] = [[7], ["x", 8], [2**40, 1], "78", [7.5, 8]]
+BAD_REQUESTS = [
+    (b"{", "invalid_json"),
+    (b"\xff\xfe", "invalid_json"),
+    (b"[]", "invalid_type"),
+    (b'{"model": "policy"}', "invalid_type"),
+    (b'{"messages": [], "temperature": "hot"}', "invalid_type"),
+    (b'{"messages": [], "stream": true}', "unsupported_parameter"),
+]
+BAD_PATHS: list[tuple[str, str, dict[str, str], int]] = [
+    ("GET", "/v1/chat/completions", {}, 405),
+    ("POST", "/v1/models", {}, 405),
+    ("POST", "/v1/embeddings", {}, 404),
+    ("POST", "/rollout/r1/v1/chat/completions", {}, 404),
+    ("POST", "/rollout//attempt/a/v1/chat/completions", {}, 404),
+    ("POST", "/rollout/r~2/attempt/a/v1/chat/completions", {}, 400),
+    ("POST", "/rollout/r%0A/attempt/a/v1/chat/completions", {}, 400),
+    ("POST", f"/rollout/{'r' * 600}/attempt/a/v1/chat/completions", {}, 400),
+    ("POST", "/v1/chat/completions", {"x-headrace-mode": "practice"}, 400),
+]
+
+
+async def test_garbage_is_a_bad_gateway(gateway: Any, stub: Any) -> None:
     async def answer(fields: dict[str, Any]) -> web.StreamResponse:
-        return web.Response(text=body, content_type="application/json")
+        return web.Response(text=GARBAGE[len(stub.requests) - 1], content_type="application/json")
 
     stub.handler = answer
-    status, error, headers = await gateway.chat()
-    assert (status, error["error"]["code"]) == (502, "engine_garbage")
-    assert headers["x-headrace-rollout-id"] == "r1"
-    span = await gateway.span()
-    assert span.status.code == "ERROR"
-    assert (span.llm.http_status, span.llm.error.type, span.llm.choices) == (502, "engine_garbage", [])
-    assert json.loads(span.llm.response) == error
+    for body in GARBAGE:
+        status, error, headers = await gateway.chat()
+        assert (status, error["error"]["code"]) == (502, "engine_garbage"), body
+        assert headers["x-headrace-rollout-id"] == "r1"
+    spans = await gateway.spans()
+    assert len(spans) == len(GARBAGE)
+    for span in spans:
+        assert span.status.code == "ERROR"
+        assert (span.llm.http_status, span.llm.error.type, span.llm.choices) == (502, "engine_garbage", [])
+        assert json.loads(span.llm.response)["error"]["code"] == "engine_garbage"
 
 
 async def test_without_token_ids_the_agent_still_gets_its_answer(gateway: Any, stub: Any, make_completion: Any) -> None:
@@ -47,20 +70,20 @@ async def test_without_token_ids_the_agent_still_gets_its_answer(gateway: Any, s
     assert (call.error, call.choices[0].text) == (None, "answer 0")
 
 
-@pytest.mark.parametrize("ids", [[7], ["x", 8], [2**40, 1], "78", [7.5, 8]])
 async def test_ids_that_do_not_fit_are_recorded_as_they_came_or_left_out(
-    gateway: Any, stub: Any, make_completion: Any, ids: Any
+    gateway: Any, stub: Any, make_completion: Any
 ) -> None:
     async def answer(fields: dict[str, Any]) -> web.StreamResponse:
         body = make_completion(fields)
-        body["choices"][0]["token_ids"] = ids
+        body["choices"][0]["token_ids"] = UNFIT_IDS[len(stub.requests) - 1]
         return web.json_response(body)
 
     stub.handler = answer
-    assert (await gateway.chat())[0] == 200
-    (choice,) = (await gateway.span()).llm.choices
-    assert unpack_int32(choice.response_token_ids) == ([7] if ids == [7] else [])
-    assert len(unpack_float32(choice.logprobs)) == 2
+    for _ in UNFIT_IDS:
+        assert (await gateway.chat())[0] == 200
+    choices = [span.llm.choices[0] for span in await gateway.spans()]
+    assert [unpack_int32(choice.response_token_ids) for choice in choices] == [[7], [], [], [], []]
+    assert {len(unpack_float32(choice.logprobs)) for choice in choices} == {2}
 
 
 @pytest.mark.parametrize(
@@ -161,46 +184,23 @@ async def test_the_span_of_a_client_that_went_away_is_written(gateway: Any, stub
     assert unpack_int32(spans[0].llm.choices[0].response_token_ids) == [7, 8]
 
 
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [
-        (b"{", "invalid_json"),
-        (b"\xff\xfe", "invalid_json"),
-        (b"[]", "invalid_type"),
-        (b'{"model": "policy"}', "invalid_type"),
-        (b'{"messages": [], "temperature": "hot"}', "invalid_type"),
-        (b'{"messages": [], "stream": true}', "unsupported_parameter"),
-    ],
-)
-async def test_a_request_that_cannot_be_is_refused_and_recorded(gateway: Any, data: bytes, code: str) -> None:
-    async with gateway.session.post(gateway.rollout_url(), data=data) as response:
-        assert response.status == 400
-        assert (await response.json())["error"]["code"] == code
-    call = (await gateway.span()).llm
-    assert (call.http_status, call.error.type) == (400, code)
-    json.loads(call.request)
+async def test_a_request_that_cannot_be_is_refused_and_recorded(gateway: Any) -> None:
+    for data, code in BAD_REQUESTS:
+        async with gateway.session.post(gateway.rollout_url(), data=data) as response:
+            assert response.status == 400
+            assert (await response.json())["error"]["code"] == code, data
+    calls = [span.llm for span in await gateway.spans()]
+    assert [(call.http_status, call.error.type) for call in calls] == [(400, code) for _, code in BAD_REQUESTS]
+    for call in calls:
+        json.loads(call.request)
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "headers", "status"),
-    [
-        ("GET", "/v1/chat/completions", {}, 405),
-        ("POST", "/v1/models", {}, 405),
-        ("POST", "/v1/embeddings", {}, 404),
-        ("POST", "/rollout/r1/v1/chat/completions", {}, 404),
-        ("POST", "/rollout//attempt/a/v1/chat/completions", {}, 404),
-        ("POST", "/rollout/r~2/attempt/a/v1/chat/completions", {}, 400),
-        ("POST", "/rollout/r%0A/attempt/a/v1/chat/completions", {}, 400),
-        ("POST", f"/rollout/{'r' * 600}/attempt/a/v1/chat/completions", {}, 400),
-        ("POST", "/v1/chat/completions", {"x-headrace-mode": "practice"}, 400),
-    ],
-)
-async def test_paths_and_ids_that_cannot_be(
-    gateway: Any, method: str, path: str, headers: dict[str, str], status: int
-) -> None:
-    async with gateway.session.request(method, gateway.url + path, headers=headers, data=b"{}") as response:
-        assert response.status == status
-        assert (await response.json())["error"]["message"]
+async def test_paths_and_ids_that_cannot_be(gateway: Any) -> None:
+    for method, path, headers, status in BAD_PATHS:
+        async with gateway.session.request(method, gateway.url + path, headers=headers, data=b"{}") as response:
+            assert response.status == status, path
+            assert (await response.json())["error"]["message"]
+    assert await gateway.spans() == []
 
 
 async def test_a_request_that_is_too_large(start_gateway: StartGateway, stub: Any) -> None:
