@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from headrace.streams.errors import BrokerUnavailableError
 
 TIMEOUT_SECONDS = 30.0
-ATTEMPT_SECONDS = 5.0  # librdkafka looks for a leader as long as it may, on metadata that may be stale
+ATTEMPT_SECONDS = 1.0  # librdkafka looks for a leader as long as it may, on metadata that may be stale
 RETRY_SECONDS = 0.02
 
 

@@ -116,10 +116,13 @@ async def test_a_killed_runner_loses_nothing_and_repeats_nothing(pipeline, file,
 
 
 async def test_a_second_runner_takes_its_share_and_nothing_runs_twice(pipeline, file, processes) -> None:
-    ids = pipeline.tasks(*range(800))
+    ids = pipeline.tasks(*range(400))
     processes.append(Process(pipeline, file, "--concurrency", "20"))
     await pipeline.until(lambda: len(counting_ends(pipeline)) > 50)
     processes.append(Process(pipeline, file, "--concurrency", "20"))
+    await asyncio.to_thread(processes[1].ready)
+    await asyncio.sleep(2)  # it joins the group in the middle of the work
+    ids = pipeline.tasks(*range(800))
     judges = await pipeline.closed(ids)
     workers = Counter(a.started.worker_id for j in judges.values() for a in j.attempts.values())
     assert counting_ends(pipeline) == dict.fromkeys(ids, 1)
