@@ -70,6 +70,9 @@ def root(verbose: bool = typer.Option(False, "--verbose", "-v", help="Log debugg
     """Headrace trains AI agents from a Kafka log."""
     level = "DEBUG" if verbose else os.environ.get("HEADRACE_LOG_LEVEL", "INFO")
     logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if not verbose:
+        for name in ("httpx", "httpx2"):  # they log every request at INFO
+            logging.getLogger(name).setLevel("WARNING")
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ class DecodeError(HeadraceError):
 
     Attributes:
         reason: one word for counters and headers: `empty`, `unknown_framing`, `unknown_schema`, `wrong_record`,
-            `malformed`, `trailing_bytes` or `registry_unavailable`.
+            `malformed` or `trailing_bytes`.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
