@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
+CLOSE_SECONDS = 2.0
 
 app = typer.Typer(help="Run a stream processor.", no_args_is_help=True, add_completion=False)
 
@@ -127,7 +128,7 @@ def _run(settings: Settings, processor: Processor, worker_id: str) -> None:
             loop.stop()
             await asyncio.wait([running])
             await announcer.stop()
-            await producer.close()
+            await producer.close(CLOSE_SECONDS)
             log.info("%s stopped: %s", worker_id, processor.counters)
 
     run_until_signal(main())

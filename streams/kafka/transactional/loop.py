@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from headrace.streams.kafka.transactional.errors import SessionLostError
+from headrace.streams.errors import BrokerUnavailableError, HeadraceError
 from headrace.streams.kafka.transactional.processor import Processor
 from headrace.streams.kafka.transactional.session import Session
 from headrace.streams.settings import Settings
@@ -38,6 +38,7 @@ class TransactionalLoop:
         Raises:
             FencedError: another process has taken this worker's id.
             AssignmentError: the group's topics are not assigned together.
+            BrokerUnavailableError: there was no broker at the start; later ones are waited for.
         """
         told = False
 
@@ -50,13 +51,15 @@ class TransactionalLoop:
         while not self._stopping.is_set():
             try:
                 self._run_session(assigned)
-            except SessionLostError as error:
+            except HeadraceError as error:
+                if not error.retriable or (not told and isinstance(error, BrokerUnavailableError)):
+                    raise
                 log.warning("%s: %s; restoring with new clients", self._processor.name, error)
                 self._processor.count("sessions_lost")
                 self._stopping.wait(PAUSE_SECONDS)
 
     def _run_session(self, assigned: Callable[[], None]) -> None:
-        session = Session(self._settings, self._processor, self._worker_id, assigned)
+        session = Session(self._settings, self._processor, self._worker_id, assigned, self._stopping.is_set)
         try:
             while not self._stopping.is_set():
                 session.turn()

@@ -36,7 +36,14 @@ SILENCE_SECONDS = 1.0
 class Session:
     """Runs a processor until `turn` raises; `turn` is one batch."""
 
-    def __init__(self, settings: Settings, processor: Processor, worker_id: str, assigned: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        processor: Processor,
+        worker_id: str,
+        assigned: Callable[[], None],
+        stopping: Callable[[], bool],
+    ) -> None:
         client_id = f"{processor.name}-{worker_id}"
         self._settings = settings
         self._processor = processor
@@ -54,7 +61,9 @@ class Session:
         self._error: Exception | None = None
         self._group_metadata: Any = None
         self._last_turn = self._last_tick = self._last_transaction = time.monotonic()
-        self._transactions = Transactions(settings, client_id, f"{settings.prefix}.{processor.name}.{worker_id}")
+        self._transactions = Transactions(
+            settings, client_id, f"{settings.prefix}.{processor.name}.{worker_id}", stopping
+        )
         self._consumer: Consumer = make_consumer(
             settings,
             client_id,

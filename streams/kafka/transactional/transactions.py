@@ -17,7 +17,7 @@ from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
 
-CALL_SECONDS = 10.0
+CALL_SECONDS = 5.0
 PATIENCE_SECONDS = 60.0  # with a broker that is away; then the session is given up
 FULL_QUEUE_POLL_SECONDS = 0.05
 
@@ -30,12 +30,14 @@ class Transactions:
         SessionLostError: (any method) make a new one.
     """
 
-    def __init__(self, settings: Settings, client_id: str, transactional_id: str) -> None:
+    def __init__(self, settings: Settings, client_id: str, transactional_id: str, stopping: Callable[[], bool]) -> None:
+        """While `stopping()`, brokers that are away are not waited for."""
         self._timeout = settings.transaction_timeout.total_seconds()
         self._id = transactional_id
         self._producer = make_producer(settings, client_id, transactional_id=transactional_id)
         self._began = time.monotonic()
         self._open = False
+        self._stopping = stopping
         self._retrying("init", lambda: self._producer.init_transactions(CALL_SECONDS))
 
     def write(
@@ -73,7 +75,7 @@ class Transactions:
             return
         self._open = False
         try:
-            self._producer.abort_transaction(self._timeout)
+            self._producer.abort_transaction(CALL_SECONDS)
         except KafkaException as error:
             log.warning("%s: abort: %s", self._id, cause(error).str())
 
@@ -91,7 +93,7 @@ class Transactions:
     def _flushed(self, positions: list[LogPosition]) -> list[LogPosition]:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while self._producer.flush(CALL_SECONDS):
-            if time.monotonic() > deadline:
+            if self._stopping() or time.monotonic() > deadline:
                 raise SessionLostError(f"{self._id}: the brokers do not take records; trying again with new clients")
         if any(p.offset < 0 for p in positions):
             raise SessionLostError(f"{self._id}: the brokers refused a record of the transaction")
@@ -122,7 +124,7 @@ class Transactions:
                 call()
                 return
             except KafkaException as error:
-                if not cause(error).retriable() or time.monotonic() > deadline:
+                if not cause(error).retriable() or self._stopping() or time.monotonic() > deadline:
                     raise self._lost(what, error) from error
                 log.warning("%s: %s: %s; trying again", self._id, what, cause(error).str())
 
