@@ -1,6 +1,7 @@
 """Who is there: every process announces itself in the workers topic, and is found through it."""
 
 import asyncio
+import logging
 import os
 import socket
 import threading
@@ -12,14 +13,16 @@ from importlib.metadata import version
 import msgspec
 
 from headrace.schemas.records import Record, WorkerState
-from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.kafka.acked_producer import AckedProducer, DeliveryError
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.settings import Settings
 
+log = logging.getLogger(__name__)
 GONE = "gone"
 MISSED_HEARTBEATS = 3
+GOODBYE_SECONDS = 3.0
 ENGINE = "engine"
 GATEWAY = "gateway"
 
@@ -76,15 +79,22 @@ class WorkerAnnouncer:
         await self._producer.send(self.state)
 
     async def stop(self) -> None:
-        """Says goodbye."""
+        """Says goodbye; brokers that are away do not hold up the end."""
         if self._task is not None:
             self._task.cancel()
-        await self.announce(status=GONE)
+        try:
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                await self.announce(status=GONE)
+        except (TimeoutError, DeliveryError):
+            log.warning("no broker took the goodbye of %s", self.state.worker_id)
 
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(self._every.total_seconds())
-            await self.announce()
+            try:
+                await self.announce()
+            except DeliveryError as error:  # the brokers may be back at the next one
+                log.warning("a heartbeat of %s was not written: %s", self.state.worker_id, error)
 
 
 class Workers:

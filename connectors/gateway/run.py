@@ -17,6 +17,7 @@ from headrace.streams.settings import Settings
 from headrace.streams.workers import ENGINE, GATEWAY, WorkerAnnouncer, Workers, new_worker_id
 
 REFRESH_SECONDS = 1.0
+CLOSE_SECONDS = 3.0
 # JSON with log-probabilities is several times larger than the record that is made of it.
 MAX_ANSWER_BYTES = 128 * 1024 * 1024
 LINGER_MS = 0.0  # the agent waits for the acknowledgement
@@ -73,7 +74,7 @@ async def run_gateway(
             watching.cancel()
             await announcer.stop()
             await server.stop()
-            await producer.close()
+            await producer.close(CLOSE_SECONDS)
             await asyncio.to_thread(workers.close)
 
 

@@ -21,6 +21,7 @@ from headrace.streams.workers import ENGINE, WorkerAnnouncer, Workers, new_worke
 log = logging.getLogger(__name__)
 SYNC = "sync"
 REFRESH_SECONDS = 1.0
+CLOSE_SECONDS = 3.0
 
 
 class EngineSyncs:
@@ -103,7 +104,7 @@ async def run_sync(
         finally:
             syncs.follow(set())
             await announcer.stop()
-            await producer.close()
+            await producer.close(CLOSE_SECONDS)
             await asyncio.gather(asyncio.to_thread(resources.close), asyncio.to_thread(workers.close))
 
 
