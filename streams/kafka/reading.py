@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from headrace.schemas.records import Record
 from headrace.streams.codec import Codec, DecodeError
+from headrace.streams.codec.registry import RegistryUnavailableError
 from headrace.streams.errors import BrokerUnavailableError
 from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin, make_consumer
@@ -23,6 +24,16 @@ FETCH_WAIT_MS = 20  # a follower's news should be milliseconds old
 BATCH = 1000
 BEGINNING = -2  # librdkafka's OFFSET_BEGINNING
 PATIENCE_SECONDS = 60.0
+REGISTRY_SECONDS = 1.0
+
+
+def poll_batch(consumer: Consumer, seconds: float, most: int = BATCH) -> list[Message]:
+    """What has come, waiting up to `seconds` for the first message; events of the partitions are among them.
+
+    `consume` alone waits for a full batch, and so makes each message as late as its time-out.
+    """
+    first = cast(Message | None, consumer.poll(seconds))
+    return [] if first is None else [first, *cast(list[Message], consumer.consume(most - 1, 0))]
 
 
 def read_to_end(
@@ -53,7 +64,7 @@ def read_to_end(
         consumer.assign([TopicPartition(t, p, starts[t, p]) for t, p in left])
         deadline = time.monotonic() + timeout
         while left:
-            batch = cast(list[Message], consumer.consume(BATCH, POLL_SECONDS))
+            batch = poll_batch(consumer, POLL_SECONDS)
             if batch:
                 deadline = time.monotonic() + timeout
             elif time.monotonic() > deadline:
@@ -144,7 +155,7 @@ class TopicFollower:
             self._caught_up.set()
         try:
             while not self._closing.is_set():
-                for message in cast(list[Message], consumer.consume(BATCH, POLL_SECONDS)):
+                for message in poll_batch(consumer, POLL_SECONDS):
                     partition, position = message.partition() or 0, message.offset() or 0
                     error: Any = message.error()
                     if error is None:
@@ -164,8 +175,19 @@ class TopicFollower:
         if message.value() is None or (self._wants and not self._wants(message)):
             return
         try:
-            record = codec.decode(message.value())
+            record = self._decode(codec, message)
         except DecodeError as error:
             log.warning("%s offset %s cannot be read: %s", self._topic, message.offset(), error)
             return
-        self._handle(record, message)
+        if record is not None:
+            self._handle(record, message)
+
+    def _decode(self, codec: Codec, message: Message) -> Record | None:
+        """The record; a registry that is away is waited for, for as long as this follower lives."""
+        while not self._closing.is_set():
+            try:
+                return codec.decode(message.value())
+            except RegistryUnavailableError as error:
+                log.warning("%s offset %s waits: %s", self._topic, message.offset(), error)
+                self._closing.wait(REGISTRY_SECONDS)
+        return None

@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from headrace.streams.errors import BrokerUnavailableError
 from headrace.streams.kafka.clients import make_consumer
 from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.reading import poll_batch
 from headrace.streams.settings import Settings
 
 BATCH = 500
@@ -60,7 +60,7 @@ class Rereader:
             while left:
                 if time.monotonic() > deadline:
                     raise BrokerUnavailableError(f"{sorted(left)} could not be read again")
-                for message in cast(list[Message], consumer.consume(BATCH, POLL_SECONDS)):
+                for message in poll_batch(consumer, POLL_SECONDS, BATCH):
                     tp = (message.topic() or "", message.partition() or 0)
                     error = message.error()
                     if error is not None and error.code() != KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]

@@ -4,13 +4,13 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
 from headrace.streams.codec import Codec
 from headrace.streams.kafka.clients import make_consumer
-from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.reading import poll_batch
 from headrace.streams.runner.dispatch.values import Happened
 from headrace.streams.runner.replay import happened_of
 from headrace.streams.settings import Settings
@@ -18,7 +18,6 @@ from headrace.streams.settings import Settings
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.1
-BATCH = 1000
 FETCH_WAIT_MS = 50
 
 
@@ -78,12 +77,8 @@ class AttemptsReader:
         followed: set[int] = set()
         while not self._closing.is_set():
             self._obey(consumer, followed)
-            first = cast(Message | None, consumer.poll(POLL_SECONDS))
-            if first is None:
-                continue
             happened: list[Happened] = []
-            # consume() waits for a full batch, poll() for the first message: together they wait for neither.
-            for message in [first, *cast(list[Message], consumer.consume(BATCH, 0))]:
+            for message in poll_batch(consumer, POLL_SECONDS):
                 error: Any = message.error()
                 if error is not None:
                     log.warning("%s: %s", self._topic, error.str())

@@ -4,15 +4,14 @@ import logging
 import threading
 import time
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any, cast
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tenacity import before_sleep_log, retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from headrace.streams.errors import BrokerUnavailableError
 from headrace.streams.kafka.clients import make_consumer
-from headrace.streams.kafka.messages import Message
-from headrace.streams.kafka.reading import BEGINNING
+from headrace.streams.kafka.reading import BEGINNING, poll_batch
 from headrace.streams.runner.decoding import Fetched, TaskDecoder
 from headrace.streams.runner.office import Office
 from headrace.streams.runner.replay import PartitionReplay, replay
@@ -109,11 +108,8 @@ class TasksReader:
             self._fetch(consumer)
 
     def _fetch(self, consumer: Consumer) -> None:
-        first = cast(Message | None, consumer.poll(POLL_SECONDS))
-        if first is None:
-            return
         batch: list[Fetched] = []
-        for message in [first, *cast(list[Message], consumer.consume(BATCH, 0))]:
+        for message in poll_batch(consumer, POLL_SECONDS, BATCH):
             error: Any = message.error()
             if error is None:
                 batch.append(self._decoder(message))
