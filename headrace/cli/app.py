@@ -6,9 +6,8 @@ import os
 import sys
 from typing import Any
 
-import click
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from headrace.streams.errors import EXIT_FENCED, FencedError, HeadraceError
 
@@ -36,16 +35,16 @@ EXIT_FAILED = 1
 class LazyGroup(TyperGroup):
     """Imports a command's module when the command is called; `--help` of the root imports none."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         """All commands, in the catalogue's order."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a name."""
         if cmd_name not in COMMANDS:
             return None
         if ctx.resilient_parsing or not _called(cmd_name):
-            return click.Command(cmd_name, help=COMMANDS[cmd_name][1])
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
         return load(cmd_name)
 
 
@@ -53,10 +52,10 @@ def _called(name: str) -> bool:
     return name in sys.argv[1:]
 
 
-def load(name: str) -> click.Command:
+def load(name: str) -> Any:
     """The click command of `headrace NAME`; its module has a Typer `app`, or a function of the command's name."""
     module: Any = importlib.import_module(f"headrace.cli.{COMMANDS[name][0]}")
-    command: click.Command = typer.main.get_command(module.app)
+    command: Any = typer.main.get_command(module.app)
     command.name = name
     command.help = command.help or COMMANDS[name][1]
     return command
