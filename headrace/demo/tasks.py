@@ -74,7 +74,7 @@ ADDITION = DemoTask(
     name="addition",
     problems=tuple(_add(a, b) for a in range(5) for b in range(5)),
     answers=tuple(str(total) for total in range(9)),
-    goal=0.6,
+    goal=0.8,
     training={"group_size": 16, "window_groups": 25, "learning_rate": 1e-3, "entropy": 0.02},
 )
 

@@ -52,7 +52,7 @@ async def _under_load(engine: Any, versions: list[Weights], tokens: int) -> list
             before = len(answers)
             loaded = await control.load(weights)
             assert (loaded.version, loaded.weights_id, loaded.changed) == (weights.version, weights.weights_id, True)
-            while len(answers) < before + 20:  # noqa: ASYNC110
+            while len(answers) < before + 20:
                 assert not any(client.done() for client in clients)
                 await asyncio.sleep(0.005)
         finished.set()

@@ -87,7 +87,7 @@ async def test_loads_under_traffic_are_exact_and_stamped(vllm: Any, model_dir: P
             loaded = await control.load(weights)
             assert (loaded.version, loaded.weights_id, loaded.changed) == (weights.version, weights.weights_id, True)
             before = len(answers)
-            while len(answers) < before + 20:  # noqa: ASYNC110
+            while len(answers) < before + 20:
                 assert not any(client.done() for client in clients)
                 await asyncio.sleep(0.02)
         finished.set()
