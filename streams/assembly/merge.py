@@ -54,8 +54,10 @@ def _place_nameless(nameless: Sequence[Call], calls: Sequence[Call], groups: lis
     # The deepest first, so that a chain of nameless copies ends at the innermost.
     for call in sorted(nameless, key=lambda call: -len(above[id(call)])):
         inner = below.get(id(call), [])
-        if inner:
-            group = home[id(max(inner, key=lambda c: (c.node.span.end, c.node.index)))]
+        # In a circle of parents each lies below the other; the first of them finds no home below.
+        placed = [other for other in inner if id(other) in home]
+        if placed:
+            group = home[id(max(placed, key=lambda c: (c.node.span.end, c.node.index)))]
         else:
             enclosing = next((c for c in above[id(call)] if c.response_id is not None), None)
             if enclosing is not None:

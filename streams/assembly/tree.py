@@ -37,9 +37,11 @@ def adopt_floating(nodes: Sequence[Node]) -> None:
     if not floating:
         return
     hosts = [node for node in nodes if node.call is None and _tells(node)]
-    adopted = [(node, host) for node in floating if (host := _enclosing(node, hosts)) is not None]
-    for node, host in adopted:
-        node.parent = host
+    for node in floating:
+        # One after the other: two that enclose each other's ancestors must not close a circle.
+        host = _enclosing(node, hosts)
+        if host is not None:
+            node.parent = host
 
 
 def _tells(host: Node) -> bool:
