@@ -64,13 +64,13 @@ class TrainerLoop:
         while not stop.is_set():
             session = _Session(self._settings, self._run, self._window_settings, self._algorithm)
             try:
-                session.join()
+                session.join(stop.is_set)
                 if not was_in:
                     joined(session.facts())
                 was_in = True
                 session.work(stop)
             except (SessionLostError, BrokerUnavailableError) as error:
-                if not was_in:
+                if not was_in and not stop.is_set():
                     raise
                 log.warning("%s; reading the log again", error)
                 stop.wait(REJOIN_SECONDS)
@@ -103,9 +103,9 @@ class _Session:
         """What the ready line says."""
         return {"run_id": self._run.run_id, "policy": self._run.policy, "step": self._step, "version": self._version}
 
-    def join(self) -> None:
+    def join(self, stopping: Callable[[], bool]) -> None:
         """Fences, reads the log, restores."""
-        self._publisher = Publisher(self._settings, self._run.run_id)
+        self._publisher = Publisher(self._settings, self._run.run_id, stopping)
         history = read_history(self._settings, self._run.run_id, self._run.policy)
         self._checkpoints.sweep(
             [w.uri for w in history.published], [s.state.uri for s in history.steps if s.state is not None]

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from platform import python_version
 from typing import Any
@@ -29,13 +29,14 @@ def group_of(run_id: str) -> str:
 class Publisher:
     """The one writer of a run; making it fences every earlier one."""
 
-    def __init__(self, settings: Settings, run_id: str) -> None:
+    def __init__(self, settings: Settings, run_id: str, stopping: Callable[[], bool]) -> None:
+        """While `stopping()`, brokers that are away are not waited for."""
         self._run_id = run_id
         self._triplets = settings.topic("triplets")
         self._make = MessageMaker(settings)
         try:
             name = group_of(run_id)
-            self._transactions = Transactions(settings, f"trainer-{run_id}", settings.group(name))
+            self._transactions = Transactions(settings, f"trainer-{run_id}", settings.group(name), stopping)
         except FencedError as error:
             raise self._fenced() from error
 
