@@ -75,6 +75,30 @@ def test_repeats_are_finished_at_once() -> None:
     assert dispatcher.positions() == {P: 1}
 
 
+def test_a_task_that_runs_here_is_fetched_again_after_a_rebalance() -> None:
+    dispatcher, log = Dispatcher(), Log()
+    dispatcher.assigned(P, 0, [], [], 0)
+    dispatcher.fetched(P, 0, task("a"))
+    dispatcher.take()
+    log.attempts.append(event("a", "started"))
+    dispatcher.revoked([P])
+    dispatcher.assigned(P, 0, [], [log.happened(0)], 0)
+    assert dispatcher.fetched(P, 0, task("a")) is None
+    assert dispatcher.take() is None
+    assert dispatcher.positions() == {P: 0}
+    log.attempts.append(event("a", "succeeded"))
+    dispatcher.read(log.happened(1))
+    assert dispatcher.positions() == {P: 1}
+
+
+def test_a_task_whose_attempt_has_ended_is_finished_at_once() -> None:
+    log = Log()
+    log.attempts += [event("a", "started"), event("a", "failed", final=False)]
+    dispatcher = fresh(log)
+    assert dispatcher.fetched(P, 0, task("a")) is None
+    assert dispatcher.positions() == {P: 1}
+
+
 def test_a_retry_is_a_task_of_its_own() -> None:
     dispatcher, log = Dispatcher(), Log()
     dispatcher.assigned(P, 0, [], [], 0)
@@ -188,6 +212,7 @@ STEPS = st.lists(
         st.sampled_from(["produce", "fetch", "take", "end", "elsewhere", "lost", "read", "move", "cancel"]),
         st.integers(0, 1000),
     ),
+    min_size=30,
     max_size=120,
 )
 
@@ -232,7 +257,7 @@ def test_whatever_happens_no_task_is_passed_over_and_none_runs_twice(steps: list
             )
         elif name == "elsewhere":
             kind = ["started", "succeeded", "heartbeat", "timeout"][n % 4]
-            log.attempts.append(event(f"r{n % 5}", kind, attempt=1 + n % 2, delivery=1 + n % 3))
+            log.attempts.append(event(f"r{n % 5}", kind, attempt=1 + n % 2, delivery=1 + n % 3, final=n % 7 == 0))
         elif name == "lost":
             log.attempts.append(event(f"r{n % 5}", "lost", attempt=1 + n % 2, delivery=1 + n % 3))
         elif name == "cancel":
