@@ -110,4 +110,3 @@ async def test_takes_the_bound_from_the_manifest(settings: Settings) -> None:
     feeder.stop()
     await asyncio.wait_for(running, DEADLINE_SECONDS)
     await producer.close()
-

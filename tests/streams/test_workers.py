@@ -1,0 +1,41 @@
+"""Workers announce themselves and are found, on a real broker."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.settings import Settings
+from headrace.streams.workers import WorkerAnnouncer, Workers
+
+pytestmark = pytest.mark.kafka
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+
+
+async def test_a_worker_is_found_until_it_leaves(settings: Settings) -> None:
+    producer = AckedProducer(settings, "test", linger_ms=0)
+    first = WorkerAnnouncer(settings, producer, "engine", worker_id="e1", endpoint="http://a", policy="p")
+    await first.start()
+    workers = Workers(settings, client_id="test-workers").start()
+    assert [w.worker_id for w in workers.live("engine")] == ["e1"]
+    second = WorkerAnnouncer(settings, producer, "engine", worker_id="e2", policy="other", counters=lambda: {"n": 1})
+    await second.start()
+    await eventually(lambda: len(workers.live("engine")) == 2)
+    assert [w.worker_id for w in workers.live("engine", policy="other")] == ["e2"]
+    assert workers.live("engine", policy="other")[0].counters == {"n": 1}
+    assert workers.live("gateway") == []
+    await first.announce(loaded_version=3, status="busy")
+    await eventually(lambda: workers.live("engine", policy="p")[0].loaded_version == 3)
+    await first.stop()
+    await eventually(lambda: [w.worker_id for w in workers.live("engine")] == ["e2"])
+    await second.stop()
+    workers.close()
+    await producer.close()
