@@ -1,7 +1,10 @@
 """Confluent framing with a real registry."""
 
 import json
+import subprocess
+import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,6 +29,7 @@ from headrace.streams.codec.registry import RegistryError, RegistrySchemas, Regi
 from headrace.streams.settings import Settings, load_settings
 from headrace.streams.topics import TOPIC_OF_RECORD
 
+COMMAND = str(Path(sys.executable).parent / "headrace")
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 WEIGHTS = Weights(policy="p", version=1, weights_id="w", uri="file:///x")
 SAMPLES: list[Record] = [
@@ -126,3 +130,14 @@ def test_a_registry_that_is_away_is_no_dead_letter() -> None:
         codec.decode(b"\x00\x00\x00\x00\x01rest")
     single = Codec(load_settings()).encode(SAMPLES[0])
     assert codec.decode(single) == SAMPLES[0]
+
+
+def test_the_command_registers_and_checks(settings: Settings) -> None:
+    def run(*arguments: str) -> list[dict[str, Any]]:
+        flags = ("--registry-url", str(settings.registry), "--prefix", settings.prefix, "--json")
+        done = subprocess.run([COMMAND, "schemas", *arguments, *flags], capture_output=True, text=True, check=True)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    rows = run("register")
+    assert [row["subject"] for row in rows] == [subject(settings, name) for name in catalogue.current()]
+    assert run("check") == [{"ok": True, "against": [*catalogue.releases(), settings.registry], "differences": []}]
