@@ -7,13 +7,13 @@ from urllib.parse import unquote
 import msgspec
 
 from headrace.connectors.gateway.errors import BAD_REQUEST, NOT_FOUND, CallError
+from headrace.streams.agent.clients import MODE_HEADER
 from headrace.streams.kafka.partitioner import SEGMENT_MARK
 from headrace.streams.tracecontext import TraceParent, attempt_trace_id, parse_traceparent
 
 ROLLOUT_HEADER = "x-rollout-id"
 ATTEMPT_HEADER = "x-attempt-id"
 SESSION_HEADER = "x-session-id"
-MODE_HEADER = "x-headrace-mode"
 ANSWER_ROLLOUT_HEADER = "x-headrace-rollout-id"
 RETRY_HEADER = "x-stainless-retry-count"
 MODES = ("train", "val", "test")

@@ -18,6 +18,8 @@ NOWHERE = "http://127.0.0.1:9/v1"  # the shared clients themselves are never cal
 NO_KEY = "none"
 CONNECTIONS = 4096  # how many rollouts run at once is the runner's to bound
 CALL_SECONDS = 600.0
+MODE_HEADER = "x-headrace-mode"
+TRAIN = "train"
 _async_clients: "WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI]" = WeakKeyDictionary()
 _lock = threading.Lock()
 
@@ -32,7 +34,7 @@ def async_client(base_url: str, api_key: str | None = None) -> "AsyncOpenAI":
 
         http = openai.DefaultAioHttpClient(
             limits=httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
-            event_hooks={"request": [_rewards_first]},
+            event_hooks={"request": [_before_call]},
         )
         shared = openai.AsyncOpenAI(base_url=NOWHERE, api_key=NO_KEY, http_client=http, timeout=CALL_SECONDS)
         _async_clients[loop] = shared
@@ -59,13 +61,22 @@ def _shared_sync() -> "OpenAI":
     import openai
 
     http = openai.DefaultHttpxClient(
-        limits=httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
+        limits=httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
+        event_hooks={"request": [_say_mode]},
     )
     return openai.OpenAI(base_url=NOWHERE, api_key=NO_KEY, http_client=http, timeout=CALL_SECONDS)
 
 
-async def _rewards_first(request: Any) -> None:
-    """Holds a call back until what was emitted is acknowledged, so that a reward stands before the next call's span."""
+def _say_mode(request: Any) -> None:
+    """Tells the gateway that a call is no train traffic, which it would sample as training demands."""
+    tracer = CURRENT.get()
+    if tracer is not None and tracer.rollout.mode not in (None, TRAIN):
+        request.headers[MODE_HEADER] = tracer.rollout.mode
+
+
+async def _before_call(request: Any) -> None:
+    """Holds a call back until all that was emitted is acknowledged: a reward stands before the next call's span."""
+    _say_mode(request)
     tracer = CURRENT.get()
     if tracer is not None and tracer.on_loop() and tracer.pending:
         await tracer.flush()

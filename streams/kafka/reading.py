@@ -20,7 +20,7 @@ from headrace.streams.settings import Settings
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
-FETCH_WAIT_MS = 20  # a follower's news should be milliseconds old
+FETCH_WAIT_MS = 20  # the end of a partition is known when a fetch came back empty
 BATCH = 1000
 BEGINNING = -2  # librdkafka's OFFSET_BEGINNING
 PATIENCE_SECONDS = 60.0
@@ -148,7 +148,7 @@ class TopicFollower:
 
     def _run(self) -> None:
         codec = Codec(self._settings)
-        consumer = make_consumer(self._settings, self._client_id, eof=True, fetch_wait_ms=FETCH_WAIT_MS)
+        consumer = make_consumer(self._settings, self._client_id, eof=True)
         consumer.assign([TopicPartition(self._topic, p, BEGINNING) for p in self._partitions])
         left = {p for p in self._partitions if self._ends[self._topic, p] > 0}
         if not left:

@@ -156,10 +156,10 @@ class Attendant:
     async def _reward(self, tracer: AttemptTracer, outcome: Outcome) -> Outcome:
         """Writes the reward that was returned, and waits for all that the attempt has said."""
         try:
-            if outcome.status == SUCCEEDED and outcome.value is not None:
-                reward = returned_reward(tracer, outcome.value)
-                tracer.emit(reward.reward_id, [reward])
             await tracer.flush()
+            if outcome.status == SUCCEEDED and outcome.value is not None:
+                # No agent waits for this one, so it goes with the attempt events, in fewer requests.
+                await self._attempts.send(returned_reward(tracer, outcome.value))
         except (InvalidRewardError, DeliveryError) as error:
             if outcome.status == SUCCEEDED:
                 return Outcome(FAILED, error=events.error_info(error))
