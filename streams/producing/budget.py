@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 from headrace.schemas.records import RunManifest, TrainingStep
 from headrace.streams.errors import SettingsError
@@ -35,14 +36,18 @@ class Bound:
         return (self.max_staleness + 1) * self.window
 
 
-def bound_of(manifest: RunManifest) -> Bound | None:
-    """The bound that a run's manifest gives, if it says what one needs."""
-    settings = json.loads(manifest.settings)
-    found = {**settings, **settings.get("window", {})} if isinstance(settings.get("window"), dict) else settings
-    window = found.get("samples") or found.get("groups", 0) * found.get("group_size", 0)
-    if not window or "max_staleness" not in found:
+def bound_of(manifest: RunManifest, group_size: int) -> Bound | None:
+    """The bound that a run's manifest gives, if it says what one needs.
+
+    Args:
+        group_size: of the tasks that are fed, where the run takes groups of any size.
+    """
+    window = json.loads(manifest.settings).get("window")
+    if not isinstance(window, dict) or "max_staleness" not in window:
         return None
-    return Bound(int(window), int(found["max_staleness"]))
+    found = cast(dict[str, Any], window)
+    samples = found.get("samples") or (found.get("groups") or 0) * (found.get("group_size") or group_size)
+    return Bound(int(samples), int(found["max_staleness"])) if samples else None
 
 
 class RunBudget:

@@ -151,7 +151,7 @@ class Feeder:
             self._budget.decide(record)
             self._wake()
         elif isinstance(record, RunManifest) and record.run_id == self._budget.run_id and self._bound is None:
-            self._bound = bound_of(record)
+            self._bound = bound_of(record, self._group_size)
             if self._bound is None:
                 log.warning("the manifest of %s names no window; give --window and --max-staleness", record.run_id)
             self._wake()

@@ -105,10 +105,11 @@ def test_bound_of_a_manifest() -> None:
     def manifest(settings: str) -> RunManifest:
         return RunManifest(run_id="r", algorithm="grpo", policy="p", settings=settings, created_at=0)
 
-    grouped = '{"window": {"groups": 10, "group_size": 16, "max_staleness": 3}}'
-    assert bound_of(manifest(grouped)) == Bound(160, 3)
-    assert bound_of(manifest('{"samples": 64, "max_staleness": 0}')) == Bound(64, 0)
-    assert bound_of(manifest('{"lr": 1}')) is None
+    grouped = '{"window": {"groups": 10, "group_size": 16, "samples": null, "max_staleness": 3}}'
+    assert bound_of(manifest(grouped), 4) == Bound(160, 3)
+    assert bound_of(manifest(grouped.replace("16", "null")), 4) == Bound(40, 3)
+    assert bound_of(manifest('{"window": {"groups": 10, "samples": 64, "max_staleness": 0}}'), 4) == Bound(64, 0)
+    assert bound_of(manifest('{"lr": 1}'), 4) is None
 
 
 def test_a_bound_that_makes_no_sense() -> None:
