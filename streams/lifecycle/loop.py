@@ -38,7 +38,7 @@ class LifecycleProcessor(Processor):
 
     name = "lifecycle"
     topics = ("tasks", "attempts")
-    gap_seconds = 0.1  # nobody waits for these states within milliseconds
+    gap_seconds = 0.25  # nobody waits for these states within milliseconds
     fetch_pause_ms = 40
 
     def __init__(self, settings: Settings, worker_id: str) -> None:
