@@ -45,6 +45,19 @@ class Running:
     ready_seconds: float | None = None
     ready_cpu: float = 0.0
     output: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    reader: threading.Thread | None = None
+
+    def last_line(self) -> dict[str, Any]:
+        """The last JSON line of a part that has ended.
+
+        Raises:
+            PartFailedError: it printed none.
+        """
+        if self.reader is not None:
+            self.reader.join(STOP_SECONDS)
+        if not self.output:
+            raise PartFailedError(f"{self.part.name} ended without a result; its log is {self.log}")
+        return self.output[-1]
 
 
 def cpu_seconds(pid: int) -> float:
@@ -109,7 +122,8 @@ class Processes:
             )
         running = self.all[part.name] = Running(part, process, log)
         assert process.stdout is not None
-        threading.Thread(target=self._read, args=(running, process.stdout), daemon=True).start()
+        running.reader = threading.Thread(target=self._read, args=(running, process.stdout), daemon=True)
+        running.reader.start()
         return running
 
     def _read(self, running: Running, stdout: IO[str]) -> None:

@@ -4,7 +4,6 @@ import shutil
 import signal
 import time
 from types import FrameType
-from typing import Any
 
 from headrace.demo.checker import check
 from headrace.demo.display import Display
@@ -120,7 +119,7 @@ class Demo:
             feeder.process.terminate()
         self._processes.wait(lambda: feeder.process.poll() is not None, "feeder stopped", DRAIN_SECONDS)
         self._processes.release("feeder")
-        produced = _produced(feeder)
+        produced = int(feeder.last_line()["produced"])
 
         def decided() -> bool:
             self._display.update(progress.curve, progress.rates(), self._processes.seconds())
@@ -130,8 +129,3 @@ class Demo:
 
     def _ready_seconds(self) -> dict[str, float]:
         return {n: round(r.ready_seconds, 2) for n, r in self._processes.all.items() if r.ready_seconds is not None}
-
-
-def _produced(feeder: Running) -> int:
-    last: dict[str, Any] = feeder.output[-1] if feeder.output else {}
-    return int(last.get("produced", 0))
