@@ -148,7 +148,7 @@ class _Session:
         base = self._checkpoints.adopt(self._run.model, self._run.policy, self._version)
         self._checkpoints.use(base)
         manifest = run_manifest(self._run, self._algorithm.name, self._arithmetic(), base)
-        self._publisher.publish([manifest, resources_update(base, self._run.run_id, 0)], [], None)
+        self._publisher.publish([manifest, resources_update(base, self._run.run_id, 0)])
         log.info("run %s begins: %s is version %d of %s", self._run.run_id, base.uri, self._version, base.policy)
 
     def _check(self, manifest: RunManifest) -> None:
@@ -273,13 +273,12 @@ class _Session:
             self._publish(window, self._training_step(window, {}, None, None), None)
 
     def _copy_position(self) -> None:
-        assert self._publisher is not None
         assert self._reader is not None
         self._positioned = time.monotonic()
         position = self._windows.position()
         offsets = [(p.partition, p.next) for p in position]
         if offsets != self._copied and offsets:
-            self._publisher.publish([], position, self._reader.consumer)
+            self._reader.copy_position(position)
             self._copied = offsets
 
     def _publish(self, window: Window, step: TrainingStep, weights: Weights | None) -> None:
@@ -288,7 +287,8 @@ class _Session:
         began = time.perf_counter()
         records = [step] if weights is None else [resources_update(weights, self._run.run_id, step.step), step]
         dead_letters, self._reader.dead_letters = self._reader.dead_letters, []
-        self._publisher.publish(records, window.position, self._reader.consumer, dead_letters)
+        self._publisher.publish(records, dead_letters)
+        self._reader.copy_position(window.position)
         self._copied = [(p.partition, p.next) for p in window.position]
         self._carried = time.monotonic()
         self._seconds["publish"] += time.perf_counter() - began

@@ -7,9 +7,7 @@ from importlib.metadata import version
 from platform import python_version
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
-
-from headrace.schemas.records import PartitionPosition, Record, ResourcesUpdate, RunManifest, Weights
+from headrace.schemas.records import Record, ResourcesUpdate, RunManifest, Weights
 from headrace.streams.errors import FencedError
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.kafka.messages import MessageMaker, OutMessage
@@ -32,7 +30,6 @@ class Publisher:
     def __init__(self, settings: Settings, run_id: str, stopping: Callable[[], bool]) -> None:
         """While `stopping()`, brokers that are away are not waited for."""
         self._run_id = run_id
-        self._triplets = settings.topic("triplets")
         self._make = MessageMaker(settings)
         try:
             name = group_of(run_id)
@@ -40,13 +37,7 @@ class Publisher:
         except FencedError as error:
             raise self._fenced() from error
 
-    def publish(
-        self,
-        records: Sequence[Record],
-        position: Sequence[PartitionPosition],
-        consumer: Consumer | None,
-        dead_letters: Sequence[OutMessage] = (),
-    ) -> None:
+    def publish(self, records: Sequence[Record], dead_letters: Sequence[OutMessage] = ()) -> None:
         """One transaction.
 
         Raises:
@@ -54,10 +45,10 @@ class Publisher:
             SessionLostError: whether it was committed is for the log to say.
         """
         output = Output(messages=[self._make(record) for record in records])
-        offsets = [TopicPartition(self._triplets, p.partition, p.next) for p in position]
-        metadata: Any = consumer.consumer_group_metadata() if consumer is not None and offsets else None
         try:
-            self._transactions.write(output, list(dead_letters), offsets if consumer is not None else [], metadata)
+            # Without offsets: the step holds the position. librdkafka's send_offsets_to_transaction does not come back
+            # when the broker dies between its two requests.
+            self._transactions.write(output, list(dead_letters), [], None)
         except FencedError as error:
             raise self._fenced() from error
 

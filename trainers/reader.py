@@ -1,10 +1,11 @@
 """The one reader of a run: all partitions of triplets, from the position that the last step has left."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from headrace.schemas.records import Trajectory
+from headrace.schemas.records import PartitionPosition, Trajectory
 from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.kafka import dead_letters
 from headrace.streams.kafka.admin import partition_ids
@@ -30,7 +31,7 @@ class Reader:
         self._codec = Codec(settings)
         self._name = group_of(run_id)
         self.dead_letters: list[OutMessage] = []
-        topic = settings.topic("triplets")
+        topic = self._topic = settings.topic("triplets")
         starts = windows.starts()
         self.consumer: Consumer = make_consumer(settings, f"trainer-{run_id}", group=self._name, eof=True)
         self.consumer.assign(
@@ -55,8 +56,14 @@ class Reader:
                 raise SessionLostError(f"{self._name}: the consumer failed: {error.str()}")
         return count
 
+    def copy_position(self, position: Sequence[PartitionPosition]) -> None:
+        """Commits a position to the group, where lag tools look; nobody waits for it, or reads it here."""
+        offsets = [TopicPartition(self._topic, p.partition, p.next) for p in position]
+        if offsets:
+            self.consumer.commit(offsets=offsets, asynchronous=True)
+
     def close(self) -> None:
-        """Leaves; nothing is committed."""
+        """Leaves."""
         self.consumer.close()
 
     def _take(self, message: Message, partition: int, offset: int) -> None:
