@@ -1,6 +1,6 @@
 """The pure learner on the digits task: samples in the same process, without Kafka. Prints the steps to the goal.
 
-    python tests/bench/grpo_offline.py MODEL_DIR [--seed 0] [--delay 0] [--aggregation rollout_mean]
+python tests/bench/grpo_offline.py MODEL_DIR [--seed 0] [--delay 0] [--aggregation rollout_mean]
 """
 
 import argparse
@@ -104,7 +104,8 @@ def main() -> None:
         f"{args.model.name} seed {args.seed} delay {args.delay} {args.aggregation}: {first:.2f} -> "
         f"{sum(recent) / 200:.2f} in {step} steps, {1e3 * sampling / step:.0f} ms sampling and "
         f"{1e3 * training / step:.0f} ms training a step; entropy {metrics['entropy']:.3f} ratio "
-        f"{metrics['ratio/max']:.2f} k3 {metrics.get('mismatch/k3', -1):.1e} distinct tokens {metrics['tokens/distinct']:.0f}"
+        f"{metrics['ratio/max']:.2f} k3 {metrics.get('mismatch/k3', -1):.1e} "
+        f"distinct tokens {metrics['tokens/distinct']:.0f}"
     )
 
 
