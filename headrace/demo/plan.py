@@ -117,6 +117,7 @@ class Plan:
                 *("--max-staleness", str(MAX_STALENESS), "--json"),
                 *self._join(),
             ),
+            stays=False,  # it ends by itself when the run has reached its goal
         )
 
     def all_parts(self) -> list[Part]:

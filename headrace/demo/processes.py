@@ -56,7 +56,8 @@ class Running:
         if self.reader is not None:
             self.reader.join(STOP_SECONDS)
         if not self.output:
-            raise PartFailedError(f"{self.part.name} ended without a result; its log is {self.log}")
+            code = self.process.returncode
+            raise PartFailedError(f"{self.part.name} ended with exit code {code} and no result; its log is {self.log}")
         return self.output[-1]
 
 
