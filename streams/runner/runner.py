@@ -35,7 +35,7 @@ LOG_EVERY_SECONDS = 20.0
 READ_BACK_SECONDS = 5.0
 PREFETCH = 2  # tasks that wait here, in multiples of the concurrency
 PREFETCH_AT_LEAST = 100
-ATTEMPTS_LINGER_MS = 2  # nobody notices, and a busy runner sends half as many requests
+ATTEMPTS_LINGER_MS = 5  # nobody notices, and a busy runner sends half as many requests
 SPEECH_LINGER_MS = 0  # agents wait for their rewards
 
 
