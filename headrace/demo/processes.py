@@ -188,12 +188,12 @@ class Processes:
         code = running.process.returncode
         return f"{running.part.name} ended with exit code {code}; the end of {running.log}:\n" + "\n".join(lines)
 
-    def cpu(self) -> dict[str, float]:
-        """CPU seconds of each living part since its ready line."""
+    def cpu(self, *names: str) -> dict[str, float]:
+        """CPU seconds of living parts (all of them by default) since their ready lines."""
         return {
             name: max(0.0, cpu_seconds(running.process.pid) - running.ready_cpu)
             for name, running in self.all.items()
-            if running.ready is not None and running.process.poll() is None
+            if (name in names or not names) and running.ready is not None and running.process.poll() is None
         }
 
     def pss(self) -> dict[str, int]:
