@@ -117,7 +117,8 @@ class Plan:
             (
                 *("tasks", "produce", str(self.dataset), "--follow", self.run_id),
                 *("--group-size", str(self.group_size), "--window", str(window), "--seed", str(self.seed)),
-                *("--max-staleness", str(MAX_STALENESS), "--json"),
+                # The file comes in rounds of all problems, each in an order of its own: a window sees all of them.
+                *("--max-staleness", str(MAX_STALENESS), "--no-shuffle", "--json"),
                 *self._join(),
             ),
             stays=False,  # it ends by itself when the run has reached its goal
