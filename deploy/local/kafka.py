@@ -8,6 +8,7 @@ from pathlib import Path
 from headrace.deploy.local.cache import exclusive
 from headrace.deploy.local.datadir import DataDirectory, kafka_uuid
 from headrace.deploy.local.errors import LocalError, PortInUseError, ProcessDiedError
+from headrace.deploy.local.fencing import fence, was_killed
 from headrace.deploy.local.java import Java
 from headrace.deploy.local.jvm import SMALL_MACHINE, aot_options, broker_options
 from headrace.deploy.local.lockfile import Lock
@@ -70,6 +71,9 @@ class KafkaNode:
             ProcessDiedError: it ended, with the end of its log.
         """
         self._data.format(bootstrap_checkpoint(self._java, self._classpath, self._home))
+        if was_killed(self._data.kafka):
+            command = self._java_command(options or aot_options(self.aot_cache))
+            fence(command, self._data.path, self._data.kafka, free_ports(1)[0], [self._data.lock_fd], self._watch)
         for race in range(RACES):
             try:
                 first, second = free_ports(2)
@@ -86,11 +90,9 @@ class KafkaNode:
     def _start_once(self, port: int, controller: int, options: list[str]) -> None:
         properties = self._data.path / "server.properties"
         write_whole(properties, render(server_properties(self._data.kafka, port, controller)))
-        scratch = f"-Djava.io.tmpdir={self._data.fresh_scratch()}"
-        command = [self._java.command, *broker_options(), *LOGGING, scratch, *options, "-cp", self._classpath]
         self._process = ChildProcess(
             "Kafka",
-            [*command, "kafka.Kafka", str(properties)],
+            [*self._java_command(options), "kafka.Kafka", str(properties)],
             log=self._data.path / "broker.log",
             keep=[self._data.lock_fd],
         )
@@ -98,6 +100,10 @@ class KafkaNode:
         self._data.note(jvm=self._process.pid)
         self._process.wait_until(lambda: accepts(port), READY_SECONDS, self._watch)
         self._process.wait_until(Probe(f"{HOST}:{port}"), READY_SECONDS, self._watch)
+
+    def _java_command(self, options: list[str]) -> list[str]:
+        scratch = f"-Djava.io.tmpdir={self._data.fresh_scratch()}"
+        return [self._java.command, *broker_options(), *LOGGING, scratch, *options, "-cp", self._classpath]
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
         """Stop it cleanly; does nothing where it does not run."""

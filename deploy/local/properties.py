@@ -10,19 +10,39 @@ INTERNAL_PARTITIONS = 8
 """Of Kafka's own topics; the default of 50 each makes the first group and the first transaction wait for 2 s."""
 
 
-def server_properties(log_dirs: Path, port: int, controller_port: int) -> dict[str, str]:
-    """Everything that differs from Kafka's defaults."""
+def _quorum(log_dirs: Path, controller_port: int) -> dict[str, str]:
     return {
-        "process.roles": "broker,controller",
         "node.id": "1",
         # Static voters: a dynamic quorum would record the controller's port for good, and it changes at each start.
         "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(log_dirs),
+    }
+
+
+def controller_properties(log_dirs: Path, port: int) -> dict[str, str]:
+    """A controller without a broker, which soon takes the broker for dead."""
+    return {
+        **_quorum(log_dirs, port),
+        "process.roles": "controller",
+        "listeners": f"CONTROLLER://{HOST}:{port}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+        "broker.heartbeat.interval.ms": "50",
+        "broker.session.timeout.ms": "200",
+    }
+
+
+def server_properties(log_dirs: Path, port: int, controller_port: int) -> dict[str, str]:
+    """Everything that differs from Kafka's defaults."""
+    return {
+        **_quorum(log_dirs, controller_port),
+        "process.roles": "broker,controller",
         "listeners": f"BROKER://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
         "advertised.listeners": f"BROKER://{HOST}:{port}",
         "inter.broker.listener.name": "BROKER",
-        "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "log.dirs": str(log_dirs),
+        # Nobody takes over from a single node; one that was stopped for a moment must not be fenced (see `fencing`).
+        "broker.session.timeout.ms": "30000",
         "auto.create.topics.enable": "false",
         "message.max.bytes": str(MAX_MESSAGE_BYTES),
         **ONE_NODE,

@@ -15,8 +15,8 @@ from typing import Any
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from headrace.deploy.local.datadir import MARKER
 from headrace.deploy.local.ports import free_ports, is_free
@@ -124,6 +124,43 @@ def test_topics_survive_a_kill_of_everything_and_the_directory_is_held_while_it_
     assert ready_line(launch("--data", data, "--port", port))["bootstrap"] == bootstrap
     assert cluster_id(bootstrap) == before
     assert read(bootstrap, "kept", 2) == [b"one", b"two"]
+
+
+def open_transaction(bootstrap: str) -> Producer:
+    """A transaction that nobody ends, with a record on each of two partitions in the log."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t", "transaction.timeout.ms": 1000})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for partition in (0, 1):
+        producer.produce("kept", b"never", partition=partition)
+    assert producer.flush(20) == 0
+    return producer
+
+
+def stable_ends(bootstrap: str) -> list[tuple[int, int]]:
+    """Of each partition of `kept`: where readers with read_committed stop, and the end."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    latest = OffsetSpec.latest()
+    ends: list[list[int]] = []
+    for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
+        asked = {TopicPartition("kept", p): latest for p in (0, 1)}
+        answers: dict[Any, Any] = admin.list_offsets(asked, isolation_level=level, request_timeout=10)
+        ends.append([f.result().offset for _, f in sorted(answers.items(), key=lambda a: a[0].partition)])
+    return list(zip(*ends, strict=True))
+
+
+def test_a_transaction_that_a_kill_left_open_is_ended_for_its_readers(launch: Launch, tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    ready = ready_line(launch("--data", data))
+    admin = AdminClient({"bootstrap.servers": ready["bootstrap"]})
+    admin.create_topics([NewTopic("kept", 2, 1)])["kept"].result(20)
+    producer = open_transaction(ready["bootstrap"])
+    os.kill(ready["pid"], signal.SIGKILL)
+    time.sleep(1.0)  # the transaction's time-out passes
+    del producer
+
+    bootstrap = ready_line(launch("--data", data))["bootstrap"]
+    wait_for(lambda: stable_ends(bootstrap) == [(2, 2), (2, 2)], "the transaction hangs")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
