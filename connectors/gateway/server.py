@@ -1,10 +1,6 @@
-"""The gateway's HTTP side, on aiohttp's own server, whose parser is in C: half the CPU of uvicorn with h11."""
+"""The gateway's HTTP side."""
 
-import asyncio
-import logging
-import socket
 import time
-from typing import Any
 
 import orjson
 from aiohttp import web
@@ -13,34 +9,19 @@ from headrace.connectors.gateway.caller import ANSWER_ROLLOUT_HEADER, identify, 
 from headrace.connectors.gateway.engines import Engines
 from headrace.connectors.gateway.errors import METHOD_NOT_ALLOWED, NOT_FOUND, TOO_LARGE, CallError
 from headrace.connectors.gateway.gateway import Gateway
-
-log = logging.getLogger(__name__)
+from headrace.connectors.serving import HttpServer
 
 COMPLETIONS = "/v1/chat/completions"
 GRACE_SECONDS = 10.0
 JSON = "application/json"
 
 
-class Server:
+class Server(HttpServer):
     """The routes of a gateway. A client that goes away does not end its call: the span is written all the same."""
 
     def __init__(self, gateway: Gateway, engines: Engines, max_body_bytes: int) -> None:
-        self._gateway, self._engines, self._limit = gateway, engines, max_body_bytes
-        server = web.Server(self._handle, request_factory=self._request, access_log=None)
-        self._runner = web.ServerRunner(server, shutdown_timeout=GRACE_SECONDS)
-
-    async def start(self, listener: socket.socket) -> None:
-        """Begins to answer."""
-        await self._runner.setup()
-        await web.SockSite(self._runner, listener).start()
-
-    async def stop(self) -> None:
-        """Takes no more calls, and returns when those under way are answered, or after a grace."""
-        await self._runner.cleanup()
-
-    def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-        loop = asyncio.get_running_loop()
-        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=self._limit)
+        super().__init__(self._handle, max_body_bytes, GRACE_SECONDS)
+        self._gateway, self._engines = gateway, engines
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
