@@ -19,8 +19,6 @@ UNDELIVERED = "undelivered"
 NO_MODEL_CALL = "no_model_call"
 LATE = "late_after_close"
 
-TAKERS_ANYWAY = frozenset({None, OUTSIDE_MATCH})
-
 
 def judge_call(call: Call, settings: AssemblySettings, undelivered: bool) -> None:
     """Set the call's `reason`, and whether it may take a reward.

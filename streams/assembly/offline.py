@@ -16,6 +16,7 @@ from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.trajectory import assemble
 from headrace.streams.assembly.values import span_attributes
 from headrace.streams.ends import Verdict, retry_follows
+from headrace.streams.task_facts import facts_of
 
 UNKNOWN_TARGET = "unknown_target"
 SESSION_IDLE_SECONDS = 600.0
@@ -213,16 +214,3 @@ class OfflineAssembler:
                 at=self.now * 1000,
             )
         )
-
-
-def facts_of(task: Task) -> TaskFacts:
-    """What travels of a task on `started`."""
-    return TaskFacts(
-        group_id=task.group_id,
-        group_size=task.group_size,
-        sample_index=task.sample_index,
-        mode=task.mode,
-        run_id=task.run_id,
-        resources_id=task.resources_id,
-        input=task.input,
-    )

@@ -83,10 +83,6 @@ class RolloutRecords(msgspec.Struct):
         """How many spans and rewards are known."""
         return len(self.spans) + len(self.rewards)
 
-    @property
-    def is_external(self) -> bool:
-        return self.judge.facts is not None and self.judge.facts.origin == "external"
-
     def spans_before(self, limit: Positions | None) -> list[LoggedSpan]:
         """The spans that a trajectory closed at `limit` may hold, in the log's order."""
         spans = self.spans.values()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from headrace.schemas.records import AttemptEvent, ErrorInfo, Record, RolloutState, Task, TaskFacts
+from headrace.schemas.records import AttemptEvent, ErrorInfo, Record, RolloutState, Task
 from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin
@@ -23,6 +23,7 @@ from headrace.streams.lifecycle.machine import (
 from headrace.streams.lifecycle.store import Held, PartitionStore, Reread, retry_of
 from headrace.streams.lifecycle.timers import OPEN_TOO_LONG, UNRESPONSIVE, Limits, event_of, overdue, silent
 from headrace.streams.settings import Settings
+from headrace.streams.task_facts import facts_of
 
 EXTERNAL = "external"
 UNKNOWN_ROLLOUT = "unknown_rollout"
@@ -283,17 +284,3 @@ class LifecycleProcessor(Processor):
             error=TASK_MISSING,
             at=now,
         )
-
-
-def facts_of(task: Task, offset: int | None) -> TaskFacts:
-    """The facts of a task as events carry them."""
-    return TaskFacts(
-        offset=offset,
-        group_id=task.group_id,
-        group_size=task.group_size,
-        sample_index=task.sample_index,
-        mode=task.mode,
-        run_id=task.run_id,
-        resources_id=task.resources_id,
-        input=task.input,
-    )

@@ -12,10 +12,6 @@ from headrace.streams.lifecycle.machine import TERMINAL, Rollout, restored
 SIGNS_SECONDS = 30.0  # a heartbeat alone is published that late; a successor reads as far back
 
 
-Fired = set[tuple[str, str | None]]
-"""Kind of timer and attempt_id."""
-
-
 class Held(msgspec.Struct):
     """Events of a rollout whose Task has not been read yet."""
 
@@ -33,6 +29,7 @@ class PartitionStore(msgspec.Struct):
     changed: dict[str, Rollout] = msgspec.field(default_factory=dict[str, Rollout])  # to be published
     signs: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict[str, tuple[int, int]])
     held: dict[str, Held] = msgspec.field(default_factory=dict[str, Held])
+    # By rollout, kind of timer and attempt_id.
     fired: dict[str, set[tuple[str, str | None]]] = msgspec.field(
         default_factory=dict[str, set[tuple[str, str | None]]]
     )

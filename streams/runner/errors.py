@@ -5,7 +5,3 @@ from headrace.streams.errors import HeadraceError
 
 class AgentLoadError(HeadraceError):
     """`MODULE_OR_FILE:AGENT` names no agent."""
-
-
-class ReaderError(HeadraceError):
-    """A reading thread has died."""

@@ -7,6 +7,7 @@ from headrace.streams.agent.emit import type_name
 from headrace.streams.ends import retry_follows
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.runner.dispatch.values import Entry, Start
+from headrace.streams.task_facts import facts_of
 
 MESSAGE_CHARACTERS = 10_000
 STACK_CHARACTERS = 50_000  # the end of a stack trace is what tells
@@ -14,17 +15,12 @@ NO_INPUT = "null"
 
 
 def facts(task: Task, offset: int, resources_id: str | None, *, with_input: bool = True) -> TaskFacts:
-    """The facts of a task for those who do not read tasks."""
-    return TaskFacts(
-        offset=offset,
-        group_id=task.group_id,
-        group_size=task.group_size,
-        sample_index=task.sample_index,
-        mode=task.mode,
-        run_id=task.run_id,
-        resources_id=resources_id,
-        input=task.input if with_input else NO_INPUT,
-    )
+    """The facts of a task, with the resources that it is run with."""
+    found = facts_of(task, offset)
+    found.resources_id = resources_id
+    if not with_input:
+        found.input = NO_INPUT
+    return found
 
 
 def started(start: Start, worker_id: str, resources_id: str | None, *, with_input: bool = True) -> AttemptEvent:
