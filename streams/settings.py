@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from tomllib import TOMLDecodeError
 from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
@@ -110,3 +111,5 @@ def load_settings_as(settings_type: type[S], **flags: Any) -> S:
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()]
         raise SettingsError(f"settings ({FILE}, HEADRACE_*, flags): " + "; ".join(lines)) from error
+    except TOMLDecodeError as error:
+        raise SettingsError(f"{Path(FILE).resolve()} is no TOML: {error}") from error

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headrace.streams.kafka.dead_letters import DeadLetter
     from headrace.streams.settings import Settings
 
-app = typer.Typer(help="Read dead letters.", no_args_is_help=True)
+app = typer.Typer(help="Read dead letters.", no_args_is_help=True, add_completion=False)
 
 
 @app.callback()

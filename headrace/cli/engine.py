@@ -13,7 +13,9 @@ from headrace.cli.options import Bootstrap, Prefix, Registry, WorkerId, print_re
 if TYPE_CHECKING:
     from headrace.streams.settings import Settings
 
-app = typer.Typer(help="Serve a model; new weights are loaded while it serves.", no_args_is_help=True)
+app = typer.Typer(
+    help="Serve a model; new weights are loaded while it serves.", no_args_is_help=True, add_completion=False
+)
 
 
 class InFlight(StrEnum):

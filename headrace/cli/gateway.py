@@ -6,12 +6,12 @@ import typer
 
 from headrace.cli.options import Bootstrap, Prefix, Registry, WorkerId, print_ready, run_until_signal
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def gateway(
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
     policy: Annotated[str | None, typer.Option(help="Call only engines of this policy.")] = None,
     engine: Annotated[
         list[str] | None, typer.Option(help="Call the engine at this URL instead of those announced (repeatable).")

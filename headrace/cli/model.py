@@ -10,7 +10,7 @@ import typer
 from headrace.cli.options import print_json
 from headrace.demo.tasks import TASKS
 
-app = typer.Typer(help="Make the small model that the demo trains.", no_args_is_help=True)
+app = typer.Typer(help="Make the small model that the demo trains.", no_args_is_help=True, add_completion=False)
 
 
 @app.callback()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,6 +78,12 @@ def assembler(
     from headrace.streams.workers import new_worker_id
 
     settings = settings_of(bootstrap, prefix, registry)
+    try:
+        re.compile(agent_match or "")
+    except re.error as error:
+        raise typer.BadParameter(
+            f"{agent_match!r} is no regular expression: {error}", param_hint="--agent-match"
+        ) from error
     choices = AssemblySettings(
         agent_match=agent_match,
         reward_policy=reward_policy.value,
@@ -122,8 +129,8 @@ def _run(settings: Settings, processor: Processor, worker_id: str) -> None:
         )
         running = asyncio.ensure_future(asyncio.to_thread(loop.run, ready))
         try:
-            await announcer.start()
-            await asyncio.shield(running)
+            # At once: where there is no broker the announcement waits for one, and the loop says so.
+            await asyncio.gather(announcer.start(), asyncio.shield(running))
         finally:
             loop.stop()
             await asyncio.wait([running])

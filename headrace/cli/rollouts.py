@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headrace.schemas.records import RolloutState
     from headrace.streams.settings import Settings
 
-app = typer.Typer(help="See how rollouts stand.", no_args_is_help=True)
+app = typer.Typer(help="See how rollouts stand.", no_args_is_help=True, add_completion=False)
 Status = Annotated[list[str] | None, typer.Option("--status", help="Only these; may be given several times.")]
 STATUSES = ("queuing", "preparing", "running", "succeeded", "failed", "requeuing", "cancelled")
 WATCH_SECONDS = 0.5

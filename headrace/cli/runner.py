@@ -8,7 +8,7 @@ import typer
 
 from headrace.cli.options import Bootstrap, Prefix, Registry, WorkerId, print_ready, run_until_signal, settings_of
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -8,7 +8,7 @@ import typer
 
 from headrace.cli.options import Json, Prefix, Registry, print_json, settings_of
 
-app = typer.Typer(help="Show, register and check the Avro schemas.", no_args_is_help=True)
+app = typer.Typer(help="Show, register and check the Avro schemas.", no_args_is_help=True, add_completion=False)
 
 
 @app.callback()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headrace.streams.producing import TaskProducer, TaskSpec
     from headrace.streams.settings import Settings
 
-app = typer.Typer(help="Produce tasks.", no_args_is_help=True)
+app = typer.Typer(help="Produce tasks.", no_args_is_help=True, add_completion=False)
 STDIN = "-"
 
 
@@ -53,6 +53,7 @@ def produce(
 
     Example: echo '{"input": {"question": "2 + 3?"}}' | headrace tasks produce - --mode train --group-size 16
     """
+    from headrace.streams.kafka.admin import partition_ids
     from headrace.streams.producing import Bound, TaskProducer, check
     from headrace.streams.producing.specs import TaskSpec
 
@@ -66,11 +67,12 @@ def produce(
         )
     if follow is not None and mode is None:
         mode = "train"
-    with TaskProducer(settings) as producer:
-        found = _read(file, producer, group_size, mode, follow, skip_bad)
-        specs = [spec for _, spec in found.specs]
-        ids = [] if follow is not None else _produce(producer, specs, group_size, mode)
-    if follow is not None:
+    specs = [spec for _, spec in _read(settings, file, group_size, mode, follow, skip_bad).specs]
+    if follow is None:
+        partition_ids(settings, settings.topic("tasks"))  # or says at once that there is no broker, or no topic
+        with TaskProducer(settings) as producer:
+            ids = _produce(producer, specs, group_size, mode)
+    else:
         bound = None if window is None or max_staleness is None else Bound(window, max_staleness)
         ids = _feed(
             settings,
@@ -86,11 +88,14 @@ def produce(
 
 
 def _read(
-    file: str, producer: TaskProducer, group_size: int, mode: str | None, follow: str | None, skip_bad: bool
+    settings: Settings, file: str, group_size: int, mode: str | None, follow: str | None, skip_bad: bool
 ) -> TaskLines:
     from headrace.connectors.datasets import BadLinesError, read_task_lines
     from headrace.streams.errors import SettingsError
+    from headrace.streams.kafka.messages import MessageMaker
     from headrace.streams.producing import TaskFieldError, tasks_of
+
+    message = MessageMaker(settings)
 
     def accept(spec: TaskSpec) -> None:
         if spec.rollout_id is not None and group_size > 1:
@@ -99,7 +104,7 @@ def _read(
             if follow is not None and value is not None:
                 raise TaskFieldError(name, "cannot come again in the next epoch of --follow; leave it out")
         (task,) = tasks_of([spec], lambda: 0, mode=mode, run_id=follow)
-        producer.size_of(task)
+        message(task)  # raises for one that is too large
 
     try:
         with nullcontext(sys.stdin.buffer) if file == STDIN else open(file, "rb") as lines:

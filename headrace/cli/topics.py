@@ -8,7 +8,7 @@ import typer
 
 from headrace.cli.options import Bootstrap, Json, Prefix, print_json, print_table, settings_of
 
-app = typer.Typer(help="Make, list and check the pipeline's topics.", no_args_is_help=True)
+app = typer.Typer(help="Make, list and check the pipeline's topics.", no_args_is_help=True, add_completion=False)
 Partitions = Annotated[int | None, typer.Option(min=1, help="Of each topic keyed by rollout [HEADRACE_PARTITIONS].")]
 Replication = Annotated[int | None, typer.Option(min=1, help="Copies of each [HEADRACE_REPLICATION_FACTOR].")]
 

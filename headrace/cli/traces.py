@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Assemble traces without a broker.", no_args_is_help=True)
+from headrace.cli.options import Json, print_json
+
+app = typer.Typer(help="Assemble traces without a broker.", no_args_is_help=True, add_completion=False)
 
 
 @app.callback()
@@ -19,7 +20,7 @@ def group() -> None:
 @app.command()
 def assemble(
     case: Annotated[Path, typer.Argument(help="Directory with otlp.jsonl, events.jsonl and case.json.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Replay recorded traces and print the trajectories they make.
 
@@ -28,8 +29,8 @@ def assemble(
     from headrace.cli.answers import replay_directory
 
     found = replay_directory(case)
-    if as_json:
-        typer.echo(json.dumps(found))
+    if json:
+        print_json(found)
         return
     for trajectory in found["trajectories"]:
         typer.echo(

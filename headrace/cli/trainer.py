@@ -13,7 +13,7 @@ import typer
 
 from headrace.cli.options import Bootstrap, Prefix, Registry, print_ready, settings_of
 
-app = typer.Typer(help="Train a policy from triplets.", no_args_is_help=True)
+app = typer.Typer(help="Train a policy from triplets.", no_args_is_help=True, add_completion=False)
 log = logging.getLogger(__name__)
 
 

@@ -27,8 +27,8 @@ from headrace.streams.topics import (
 )
 
 TIMEOUT_SECONDS = 30.0
+LOOK_SECONDS = 10.0  # for any broker at all; somebody may wait in front of a wrong address
 GROUPS = ("runner", "lifecycle", "assembler", "view", "statistics")
-ASSIGNED_TOPICS = ("tasks", "attempts", "rollouts", "spans", "rewards", "assembled")
 
 
 class TopicError(HeadraceError):
@@ -69,7 +69,7 @@ def describe(settings: Settings, admin: AdminClient | None = None) -> dict[str, 
     """
     admin = admin or make_admin(settings)
     try:
-        topics = admin.list_topics(timeout=TIMEOUT_SECONDS).topics
+        topics = admin.list_topics(timeout=LOOK_SECONDS).topics
     except KafkaException as error:
         raise BrokerUnavailableError(
             f"no broker answers at {settings.bootstrap}; start one with `headrace broker`, or set HEADRACE_BOOTSTRAP"

@@ -64,7 +64,10 @@ def _offsets(admin: AdminClient, specs: dict[tuple[str, int], Any]) -> dict[tupl
         for (topic, partition), error in failed.items():
             cause: Any = error.args[0]
             if not _passes(cause) or time.monotonic() > deadline:
-                raise BrokerUnavailableError(f"offsets of {topic}[{partition}]: {cause.str()}") from error
+                raise BrokerUnavailableError(
+                    f"no broker tells where {topic}[{partition}] ends ({cause.str()}); `headrace topics create` makes "
+                    "missing topics, `headrace broker` starts a broker, HEADRACE_BOOTSTRAP names another"
+                ) from error
         left = list(failed)
         if left:
             time.sleep(RETRY_SECONDS)

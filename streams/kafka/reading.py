@@ -144,7 +144,8 @@ class TopicFollower:
     def close(self) -> None:
         """Stops the thread."""
         self._closing.set()
-        self._thread.join(POLL_SECONDS * 10)
+        if self._thread.ident is not None:  # else it was never started: there was no broker
+            self._thread.join(POLL_SECONDS * 10)
 
     def _run(self) -> None:
         codec = Codec(self._settings)

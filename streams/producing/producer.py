@@ -119,14 +119,6 @@ class TaskProducer:
                 acked(len(batch))
         return ids
 
-    def size_of(self, task: Task) -> int:
-        """Bytes of a task in its topic.
-
-        Raises:
-            RecordTooLargeError: above `max_message_bytes`.
-        """
-        return len(self._producer.message(task).value or b"")
-
     def close(self) -> None:
         """Closes the connection; may be called twice."""
         if self._loop.is_closed():

@@ -116,3 +116,8 @@ def test_a_follower_of_several_partitions_has_all_of_them_when_it_starts(setting
     )
     follower.start().close()
     assert sorted(r.at for r in seen if isinstance(r, Reward)) == list(range(60))
+
+
+def test_a_follower_that_found_no_broker_can_be_closed(settings: Settings) -> None:
+    follower = TopicFollower(settings, "rewards", lambda record, message: None, client_id="test")
+    follower.close()
