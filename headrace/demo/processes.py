@@ -46,6 +46,8 @@ class Running:
     ready_cpu: float = 0.0
     output: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     reader: threading.Thread | None = None
+    noise: str = ""
+    """The last line of its standard output that was no JSON."""
 
     def last_line(self) -> dict[str, Any]:
         """The last JSON line of a part that has ended.
@@ -57,7 +59,11 @@ class Running:
             self.reader.join(STOP_SECONDS)
         if not self.output:
             code = self.process.returncode
-            raise PartFailedError(f"{self.part.name} ended with exit code {code} and no result; its log is {self.log}")
+            reading = self.reader is not None and self.reader.is_alive()
+            raise PartFailedError(
+                f"{self.part.name} ended with exit code {code} and no result ({reading=}, {self.ready=}, "
+                f"{len(self.noise)} characters of {self.noise[:200]!r}); its log is {self.log}"
+            )
         return self.output[-1]
 
 
@@ -132,7 +138,8 @@ class Processes:
             try:
                 value: dict[str, Any] = json.loads(line)
             except ValueError:
-                continue  # a library printed something
+                running.noise = line  # a library printed something
+                continue
             if running.ready is None and ("ready" in value or "bootstrap" in value):
                 running.ready_cpu = cpu_seconds(running.process.pid)
                 running.ready_seconds = self.seconds()

@@ -163,10 +163,9 @@ def test_a_late_reward_makes_the_next_revision(log: Any, start_processor: Any, w
 def test_an_attempt_that_is_retried_is_freed_and_read_again_at_the_close(log: Any, start_processor: Any, wait_for: Any):
     first = start_processor("assembler", "w")
     log.write(started(1), call(1), event(1, "failed"))
-    wait_for(lambda: assembled(log, 1))
-    memory = assembled(log, 1)
+    # The end may be read before the span, which is then added to the source.
+    memory = wait_for(lambda: (m := assembled(log, 1)) and len(unpack_offsets(m.source.spans)) == 1 and m)
     assert (memory.state, memory.trajectory) == ("waiting", None)
-    assert len(unpack_offsets(memory.source.spans)) == 1
     first.send_signal(signal.SIGKILL)
     first.wait()
     log.write(started(1, attempt=2), call(1, attempt=2), reward(1, attempt=2), end(1, attempt=2))
