@@ -1,8 +1,11 @@
 """One producer's transactions: begin, produce, offsets, commit."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -18,6 +21,7 @@ from headrace.streams.settings import Settings
 log = logging.getLogger(__name__)
 
 CALL_SECONDS = 5.0
+RETURN_SECONDS = 2 * CALL_SECONDS  # whoever has not returned by then never will
 PATIENCE_SECONDS = 60.0  # with a broker that is away; then the session is given up
 FULL_QUEUE_POLL_SECONDS = 0.05
 
@@ -37,6 +41,7 @@ class Transactions:
         self._producer = make_producer(settings, client_id, transactional_id=transactional_id)
         self._began = time.monotonic()
         self._open = False
+        self._stuck = False
         self._stopping = stopping
         self._retrying("init", lambda: self._producer.init_transactions(CALL_SECONDS))
 
@@ -61,7 +66,7 @@ class Transactions:
             positions = self._flushed(self._produce_with_positions(output.messages))
             after = self._produce_with_positions(output.follow(positions))
         if offsets:
-            self._retrying(
+            self._once(
                 "offsets",
                 lambda: self._producer.send_offsets_to_transaction(offsets, group_metadata, CALL_SECONDS),
             )
@@ -71,7 +76,7 @@ class Transactions:
 
     def abort(self) -> None:
         """Gives up the open transaction, as far as the brokers can be reached; they end it by themselves else."""
-        if not self._open:
+        if not self._open or self._stuck:
             return
         self._open = False
         try:
@@ -82,7 +87,8 @@ class Transactions:
     def close(self) -> None:
         """Lets the producer go."""
         self.abort()
-        self._producer.purge()
+        if not self._stuck:
+            self._producer.purge()
 
     def _produce_with_positions(self, messages: list[OutMessage]) -> list[LogPosition]:
         positions = [LogPosition(partition=-1, offset=-1) for _ in messages]
@@ -127,6 +133,30 @@ class Transactions:
                 if not cause(error).retriable() or self._stopping() or time.monotonic() > deadline:
                     raise self._lost(what, error) from error
                 log.warning("%s: %s: %s; trying again", self._id, what, cause(error).str())
+
+    def _once(self, what: str, call: Callable[[], object]) -> None:
+        """A call that is not to be trusted with brokers that die.
+
+        librdkafka (2.16) lets `send_offsets_to_transaction` time out where a broker has died, as it should; called
+        again as its error allows, it does not return any more, whatever its time-out. So it is called once, on a thread
+        that can be left behind with its producer.
+        """
+        answer: Future[object] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(call())
+            except BaseException as error:  # raised where the answer is waited for
+                answer.set_exception(error)
+
+        threading.Thread(target=run, name=f"{self._id}-{what}", daemon=True).start()
+        try:
+            answer.result(RETURN_SECONDS)
+        except FutureTimeoutError as error:
+            self._stuck = True
+            raise SessionLostError(f"{self._id}: {what}: no answer for {RETURN_SECONDS:.0f} s") from error
+        except KafkaException as error:
+            raise self._lost(what, error) from error
 
     def _call(self, what: str, call: Callable[[], object]) -> None:
         try:
