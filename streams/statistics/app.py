@@ -6,6 +6,7 @@ offsets of their topics. Its figures go out once a second as the counters of a W
 
 import asyncio
 import logging
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -32,12 +33,17 @@ READ_BY_GROUPS = ("tasks", "attempts", "spans", "rewards", "triplets")
 BACKLOG = 4096  # events that Faust buffers a partition
 
 
-def make_app(settings: Settings, figures: Figures) -> faust.App:
-    """The app; make it on the event loop that will run it."""
+def make_app(settings: Settings, figures: Figures, folder: str) -> faust.App:
+    """The app; make it on the event loop that will run it.
+
+    Args:
+        folder: Faust wants one, though tables in memory leave nothing in it.
+    """
     app: Any = faust.App(
         settings.group(KIND),
         broker=";".join(f"kafka://{server}" for server in settings.bootstrap.split(",")),
         store="memory://",
+        datadir=folder,
         loop=asyncio.get_running_loop(),
         autodiscover=False,
         web_enabled=False,
@@ -153,7 +159,8 @@ async def serve(settings: Settings, worker_id: str | None = None, ready: Callabl
         worker_id=worker_id or new_worker_id(KIND),
         counters=lambda: figures.counters(time.time()),
     )
-    app = make_app(settings, figures)
+    folder = tempfile.TemporaryDirectory(prefix="headrace-statistics-")
+    app = make_app(settings, figures, folder.name)
     await app.start()
     try:
         await announcer.start()
@@ -165,5 +172,6 @@ async def serve(settings: Settings, worker_id: str | None = None, ready: Callabl
             await announcer.announce()
     finally:
         await app.stop()
+        folder.cleanup()
         await announcer.stop()
         await producer.close()

@@ -22,14 +22,15 @@ DEADLINE_SECONDS = 60.0
 
 
 @pytest.fixture
-def statistics(settings: Settings) -> Iterator[subprocess.Popen[str]]:
+def statistics(settings: Settings, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     command = [str(Path(sys.executable).parent / "headrace"), "processor", "statistics"]
     flags = ["--bootstrap", settings.bootstrap, "--prefix", settings.prefix]
-    process = subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
     assert process.stdout is not None
     ready = json.loads(process.stdout.readline())
     assert ready["ready"] == "statistics"
     yield process
+    assert not list(tmp_path.iterdir())  # Faust keeps its folder elsewhere
     process.kill()
     process.wait()
 
