@@ -15,7 +15,7 @@ from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
 
-HEARTBEATS_IN_A_LEASE = 3
+LOOKS_A_LEASE = 9
 SLOW_SECONDS = 1.0  # brokers that answer no sooner may have kept heartbeats from the log
 CATCH_UP_SECONDS = 0.5
 
@@ -32,9 +32,8 @@ class LeaseKeeper:
         self._producer = producer
         self._clock = clock
         self._worker_id = worker_id
-        heartbeat = settings.heartbeat.total_seconds()
-        self._lease = int(heartbeat * HEARTBEATS_IN_A_LEASE * 1e6)
-        self._every = heartbeat / HEARTBEATS_IN_A_LEASE
+        self._lease = int(settings.lease.total_seconds() * 1e6)
+        self._every = settings.lease.total_seconds() / LOOKS_A_LEASE
         self._next = 0.0
         self._looking = False
 

@@ -41,6 +41,7 @@ class Process:
             "HEADRACE_PREFIX": settings.prefix,
             "HEADRACE_PARTITIONS": str(settings.partitions),
             "HEADRACE_HEARTBEAT": "PT1S",
+            "HEADRACE_LEASE": "PT3S",
         }
         self.popen = subprocess.Popen(
             [COMMAND, "runner", f"{file}:agent", "--concurrency", "50", *more],
