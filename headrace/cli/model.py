@@ -31,6 +31,6 @@ def create(
     """
     if task not in TASKS:
         raise typer.BadParameter(f"unknown task {task!r}; known: {', '.join(TASKS)}", param_hint="--task")
-    from headrace.connectors.tinymodel.create import create_model
+    from headrace.demo.tinymodel.create import create_model
 
     print_json(create_model(directory, TASKS[task], seed, steps).facts())

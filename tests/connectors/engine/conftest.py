@@ -13,8 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from headrace.connectors.tinymodel.create import create_model
 from headrace.demo.tasks import PICK_DIGIT
+from headrace.demo.tinymodel.create import create_model
 from headrace.schemas.records import Weights
 
 COMMAND = str(Path(sys.executable).parent / "headrace")

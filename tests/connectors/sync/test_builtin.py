@@ -20,8 +20,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from headrace.connectors.tinymodel.create import create_model
 from headrace.demo.tasks import PICK_DIGIT
+from headrace.demo.tinymodel.create import create_model
 from headrace.schemas.packing import float32_array, unpack_int32
 from headrace.schemas.records import ResourcesUpdate, Span, Weights
 from headrace.streams.codec import Codec

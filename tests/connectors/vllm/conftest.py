@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from headrace.connectors.tinymodel.create import create_model
 from headrace.connectors.vllm.command import VllmMissingError, find_python
 from headrace.demo.tasks import PICK_DIGIT
+from headrace.demo.tinymodel.create import create_model
 
 COMMAND = str(Path(sys.executable).parent / "headrace")
 START_SECONDS = 400

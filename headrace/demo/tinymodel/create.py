@@ -20,14 +20,14 @@ from torch import Tensor
 
 from headrace.connectors.engine.architecture import native_config
 from headrace.connectors.engine.decoder import arrange, hidden_states, parameter_shapes, rotary_table
-from headrace.connectors.tinymodel.tokenizer import (
+from headrace.demo.tasks import DemoTask
+from headrace.demo.tinymodel.tokenizer import (
     END_OF_TEXT,
     TURN_END,
     build_tokenizer,
     chat_prompt,
     save_tokenizer,
 )
-from headrace.demo.tasks import DemoTask
 from headrace.streams.errors import HeadraceError
 
 # An initial range of 0.02 learns five to ten times slower at this size, or not at all.

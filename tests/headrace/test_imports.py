@@ -1,0 +1,29 @@
+"""Imports go one way: schemas, streams, then connectors and trainers, then the command and the demo."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MAY = {
+    "schemas": {"schemas"},
+    "streams": {"schemas", "streams"},
+    "connectors": {"schemas", "streams", "connectors"},
+    "trainers": {"schemas", "streams", "trainers"},
+    "deploy": {"streams", "deploy"},
+}
+IMPORT = re.compile(r"^\s*(?:from|import) headrace(?:\.(\w+))?", re.MULTILINE)
+
+
+@pytest.mark.parametrize("package", MAY)
+def test_imports_go_one_way(package: str) -> None:
+    files = list((ROOT / package).rglob("*.py"))
+    assert files
+    wrong = [
+        f"{file.relative_to(ROOT)}: headrace.{found}"
+        for file in files
+        for found in IMPORT.findall(file.read_text())
+        if found not in MAY[package]
+    ]
+    assert wrong == []
