@@ -26,8 +26,13 @@ def settings_of(bootstrap: str | None, prefix: str | None, registry: str | None 
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on a line of stdout, at once."""
-    print(json.dumps(value, ensure_ascii=False), flush=True)
+    """One JSON object on a line of stdout, at once and whole."""
+    sys.stdout.flush()
+    left = memoryview(json.dumps(value, ensure_ascii=False).encode() + b"\n")
+    # Unbuffered (PYTHONUNBUFFERED), stdout writes once: a signal may cut a long line short, and the rest would be lost.
+    while left:
+        left = left[sys.stdout.buffer.write(left) :]
+    sys.stdout.buffer.flush()
 
 
 def print_table(table: Any) -> None:
