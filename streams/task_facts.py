@@ -2,6 +2,9 @@
 
 from headrace.schemas.records import Task, TaskFacts
 
+NO_INPUT = "null"
+"""Stands for an input that is too large for a record that says more."""
+
 
 def facts_of(task: Task, offset: int | None = None) -> TaskFacts:
     """The facts of a task that stands at an offset of its partition, where that is known."""

@@ -1,10 +1,14 @@
 """Lifecycle as a processor of the transactional loop: tasks and attempts in; rollouts, retries and timer events out."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
+import msgspec
+
 from headrace.schemas.records import AttemptEvent, ErrorInfo, Record, RolloutState, Task
 from headrace.streams.codec import Codec, DecodeError
+from headrace.streams.errors import RecordTooLargeError
 from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin
 from headrace.streams.kafka.messages import MessageMaker, OutMessage
@@ -12,7 +16,6 @@ from headrace.streams.kafka.reading import BEGINNING, read_to_end
 from headrace.streams.kafka.rereading import Rereader
 from headrace.streams.kafka.transactional import LogEntry, Output, Processor, TopicPartitionKey
 from headrace.streams.lifecycle.machine import (
-    WAITING,
     Change,
     Rollout,
     apply_event,
@@ -23,9 +26,12 @@ from headrace.streams.lifecycle.machine import (
 from headrace.streams.lifecycle.store import Held, PartitionStore, Reread, retry_of
 from headrace.streams.lifecycle.timers import OPEN_TOO_LONG, UNRESPONSIVE, Limits, event_of, overdue, silent
 from headrace.streams.settings import Settings
-from headrace.streams.task_facts import facts_of
+from headrace.streams.task_facts import NO_INPUT, facts_of
+
+log = logging.getLogger(__name__)
 
 EXTERNAL = "external"
+TOO_LARGE = "too_large"
 UNKNOWN_ROLLOUT = "unknown_rollout"
 TASK_MISSING = ErrorInfo(type="task_missing", message="the task of the rollout can no longer be read")
 
@@ -233,16 +239,25 @@ class LifecycleProcessor(Processor):
         messages: list[OutMessage] = []
         if self._rereads:
             messages += self._with_tasks(now)
-        messages += [self._message(event) for _, event in self._timer_events]
+        messages += [self._sized(event) for _, event in self._timer_events]
         self._timer_events = []
         for store in self._stores.values():
-            messages += [self._message(rollout.state) for rollout in store.changed.values()]
+            messages += [self._sized(rollout.state) for rollout in store.changed.values()]
             store.changed.clear()
         self.count("states", len(messages))
         return Output(messages)
 
     def first_needed(self, topic: str, partition: int) -> int | None:
         return self._stores[partition].first_unpublished() if topic == "attempts" else None
+
+    def _sized(self, record: Record) -> OutMessage:
+        """A record says more than the task that it comes of, which may be as large as a record can be."""
+        try:
+            return self._message(record)
+        except RecordTooLargeError as error:
+            log.error("%s; what it has of the task's input or metadata is left out", error)
+            self.count(TOO_LARGE)
+            return self._message(_smaller(record))
 
     def _with_tasks(self, now: int) -> list[OutMessage]:
         topic = self._settings.topic("tasks")
@@ -259,7 +274,7 @@ class LifecycleProcessor(Processor):
                 task = self._codec.decode_as(Task, message.value()) if message is not None else None
             except DecodeError:
                 task = None
-            messages.append(self._message(self._answer(reread, task, now)))
+            messages.append(self._sized(self._answer(reread, task, now)))
         self._rereads = []
         return messages
 
@@ -274,7 +289,6 @@ class LifecycleProcessor(Processor):
         if task is not None:
             self.count("retries")
             return retry_of(task, number + 1, now)
-        assert state.status in WAITING
         return AttemptEvent(
             rollout_id=state.rollout_id,
             attempt=number + 1,
@@ -284,3 +298,11 @@ class LifecycleProcessor(Processor):
             error=TASK_MISSING,
             at=now,
         )
+
+
+def _smaller(record: Record) -> Record:
+    if isinstance(record, AttemptEvent) and record.task is not None:
+        return msgspec.structs.replace(record, task=msgspec.structs.replace(record.task, input=NO_INPUT))
+    if isinstance(record, (RolloutState, Task)):
+        return msgspec.structs.replace(record, metadata={})
+    return record

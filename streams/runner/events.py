@@ -7,11 +7,10 @@ from headrace.streams.agent.emit import type_name
 from headrace.streams.ends import retry_follows
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.runner.dispatch.values import Entry, Start
-from headrace.streams.task_facts import facts_of
+from headrace.streams.task_facts import NO_INPUT, facts_of
 
 MESSAGE_CHARACTERS = 10_000
 STACK_CHARACTERS = 50_000  # the end of a stack trace is what tells
-NO_INPUT = "null"
 
 
 def facts(task: Task, offset: int, resources_id: str | None, *, with_input: bool = True) -> TaskFacts:

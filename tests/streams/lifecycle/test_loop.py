@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.schemas.records import AttemptEvent, RolloutState, Task, TaskConfig, TaskFacts
+from headrace.streams.codec import Codec
 from headrace.streams.kafka.dead_letters import parse
 from headrace.streams.lifecycle.machine import TERMINAL, fold
 from headrace.streams.settings import Settings
@@ -111,6 +112,40 @@ def test_a_cancelled_queuing_rollout_ends_with_the_facts_of_its_task(log: Any, s
     assert (end.type, end.final, end.complete, end.attempt_id) == ("cancelled", True, True, None)
     assert end.task == TaskFacts(offset=0, group_id="g", input='"1"')
     assert has_status(log, 1, "cancelled")()
+
+
+def test_a_task_as_large_as_a_record_blocks_nothing(make_settings: Callable[..., Settings], log_of: Any, wait_for: Any):
+    from threading import Thread
+
+    from headrace.streams.kafka.transactional import TransactionalLoop
+    from headrace.streams.lifecycle.loop import LifecycleProcessor
+
+    settings = make_settings(max_message_bytes=100_000)
+    log = log_of(settings)
+    room = 100_000 - 100
+    encode = Codec(settings).encode
+    worker_id = "w" * 100  # what lifecycle says more
+    loop = TransactionalLoop(settings, LifecycleProcessor(settings, worker_id), worker_id)
+    thread = Thread(target=loop.run)
+    thread.start()
+    try:
+        large, much = task(1), task(2)
+        large.metadata["text"] = "x" * room
+        much.input = f'"{"x" * room}"'
+        large.metadata["text"] += "x" * (100_000 - len(encode(large)))
+        much.input = f'"{"x" * (room + 100_000 - len(encode(much)))}"'
+        log.write(large)
+        cancel = event(2, "cancel_requested", attempt=0)
+        log.write(much, cancel, task(3))
+        wait_for(has_status(log, 3, "queuing"))
+        wait_for(has_status(log, 1, "queuing"))
+        assert of(log, 1).metadata == {}
+        wait_for(has_status(log, 2, "cancelled"))
+        (end,) = [e for e in log.records("attempts") if e.type == "cancelled"]
+        assert end.task.input == "null"
+    finally:
+        loop.stop()
+        thread.join()
 
 
 def test_an_open_rollout_is_given_up(make_settings: Callable[..., Settings], log_of: Any, wait_for: Any):
