@@ -96,7 +96,10 @@ class Attendant:
 
     async def withdraw(self, withdraw: Withdraw) -> None:
         """Writes the end of a task that was cancelled before it started."""
-        await self._write_end(events.withdrawn(withdraw.entry, self._worker_id))
+        try:
+            await self._write_end(events.withdrawn(withdraw.entry, self._worker_id))
+        except RecordTooLargeError:  # as with a start
+            await self._write_end(events.withdrawn(withdraw.entry, self._worker_id, with_input=False))
 
     def _tracer(self, running: RunningAttempt, value: object, resources_id: str | None) -> AttemptTracer:
         start, task = running.start, running.start.entry.task

@@ -5,7 +5,7 @@ import logging
 import time
 
 from headrace.streams.errors import BrokerUnavailableError
-from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.kafka.acked_producer import AckedProducer, DeliveryError
 from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin
 from headrace.streams.kafka.clock import LogClock
@@ -56,6 +56,8 @@ class LeaseKeeper:
             for over in self._dispatcher.leases_over(self._clock.now(), self._lease):
                 log.warning("attempt %s gave no sign of life for a lease: it is lost", over.attempt_id)
                 await self._producer.send(lease_over(over.entry, over.attempt_id, over.delivery, self._worker_id))
+        except DeliveryError as error:  # brokers that are away for minutes; the next look writes it
+            log.warning("the end of a lease was not written: %s", error)
         finally:
             self._looking = False
 

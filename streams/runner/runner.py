@@ -9,12 +9,12 @@ from typing import Any
 
 from headrace.streams.agent.base import Agent
 from headrace.streams.agent.clients import close_async_client
-from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.kafka.acked_producer import AckedProducer, DeliveryError
 from headrace.streams.kafka.clock import LogClock
 from headrace.streams.resources import ResourceFollower
 from headrace.streams.runner.attempt import ABANDONED, Outcome, RunningAttempt
 from headrace.streams.runner.attempts_reader import AttemptsReader
-from headrace.streams.runner.attending import Attendant
+from headrace.streams.runner.attending import RETRY_SECONDS, Attendant
 from headrace.streams.runner.decoding import Fetched
 from headrace.streams.runner.dispatch.dispatcher import Action, Dispatcher
 from headrace.streams.runner.dispatch.values import Abandon, Happened, Start, Withdraw
@@ -51,7 +51,7 @@ class Runner:
         self._options = options or RunnerOptions()
         self.worker_id = self._options.worker_id or new_worker_id("runner")
         self._loop = asyncio.get_running_loop()
-        self._dispatcher = Dispatcher()
+        self._dispatcher = Dispatcher(self.worker_id)
         self._clock = LogClock()
         self._running: dict[str, RunningAttempt] = {}
         self._jobs: set[asyncio.Task[Any]] = set()
@@ -182,7 +182,13 @@ class Runner:
     async def _put_away(self, fetched: Fetched) -> None:
         assert fetched.dead is not None
         log.warning("task %s[%d]@%d is a dead letter", self._settings.topic("tasks"), fetched.partition, fetched.offset)
-        await self._producer.send_message(fetched.dead)
+        while True:
+            try:
+                await self._producer.send_message(fetched.dead)
+                break
+            except DeliveryError as error:
+                log.warning("a dead letter was not written, trying again: %s", error)
+                await asyncio.sleep(RETRY_SECONDS)
         self.counters["dead_letters"] += 1
         self._dispatcher.put_away(fetched.partition, fetched.offset)
 

@@ -29,7 +29,9 @@ class Dispatcher:
     back from the attempts partition (`headrace.streams.ends`).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, worker_id: str | None = None) -> None:
+        """`worker_id` is what this runner's own events carry."""
+        self._worker_id = worker_id
         self._ledgers: dict[int, Ledger] = {}
         self._ready: deque[Entry] = deque()
         self._entries: dict[str, dict[int, Entry]] = {}  # by rollout_id and attempt
@@ -240,11 +242,24 @@ class Dispatcher:
         entry = entries.get(event.attempt) if entries else None
         attempt_id = event.attempt_id or ""
         if entry is not None and entry.state is State.HERE and entry.attempt_id == attempt_id:
+            if verdict is Verdict.STARTED and event.worker_id != self._worker_id:
+                return self._overtaken(entry, happened)
             return []
         self._signs[attempt_id] = max(happened.at, self._signs.get(attempt_id, 0))
         if entry is not None and verdict is Verdict.STARTED and entry.state is State.READY:
             entry.state, entry.attempt_id, entry.delivery = State.ELSEWHERE, attempt_id, event.delivery
         return []
+
+    def _overtaken(self, entry: Entry, happened: Happened) -> list[Action]:
+        """Another runner's start of the same delivery came first: one of the two has slept through a rebalance."""
+        self._let_go(entry)
+        if entry.partition in self._ledgers:
+            entry.state = State.ELSEWHERE
+            self._signs[entry.attempt_id] = happened.at
+        else:
+            entry.state = State.FINISHED
+            self._drop(entry)
+        return [Abandon(entry.attempt_id, happened.event)]
 
     def _ended_attempt(self, rollout_id: str, event: AttemptEvent) -> list[Action]:
         self._signs.pop(event.attempt_id or "", None)

@@ -43,10 +43,13 @@ class Withdraw(msgspec.Struct, frozen=True, gc=False):
 
 
 class Abandon(msgspec.Struct, frozen=True, gc=False):
-    """Stop the attempt that runs here and write nothing more for it: its end stands in the log already."""
+    """Stop the attempt that runs here and write nothing more for it.
+
+    `why` stands in the log already: its end, or another runner's start of it.
+    """
 
     attempt_id: str
-    end: AttemptEvent
+    why: AttemptEvent
 
 
 class Cancel(msgspec.Struct, frozen=True, gc=False):

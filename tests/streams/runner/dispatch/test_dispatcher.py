@@ -65,6 +65,25 @@ def test_a_task_starts_and_is_finished_when_its_end_is_read_back() -> None:
     assert dispatcher.in_hand == 0
 
 
+def test_of_two_starts_of_one_delivery_the_first_in_the_log_goes_on() -> None:
+    first, second, log = Dispatcher("w1"), Dispatcher("w2"), Log()
+    for dispatcher in (first, second):  # one of them does not know yet that it has lost the partition
+        dispatcher.assigned(P, 0, [], [], 0)
+        dispatcher.fetched(P, 0, task("a"))
+        assert isinstance(dispatcher.take(), Start)
+    for worker_id in ("w1", "w2"):
+        log.attempts.append(event("a", "started"))
+        log.attempts[-1].worker_id = worker_id
+    assert [first.read(log.happened(i)) for i in range(2)] == [[], []]
+    assert second.read(log.happened(0)) == [Abandon("a-1", log.attempts[0])]
+    assert second.read(log.happened(1)) == []
+    assert (first.in_hand, second.in_hand) == (1, 0)
+    assert [over.attempt_id for over in second.leases_over(31_000_000, 30_000_000)] == ["a-1"]
+    log.attempts.append(event("a", "succeeded"))
+    assert second.read(log.happened(2)) == []
+    assert second.positions() == {P: 1}
+
+
 def test_repeats_are_finished_at_once() -> None:
     dispatcher = Dispatcher()
     dispatcher.assigned(P, 0, [b"done"], [], 0)
