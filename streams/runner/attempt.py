@@ -105,7 +105,7 @@ class RunningAttempt:
 def _call(agent: Agent, task: Any, resources: Resources, tracer: AttemptTracer) -> Outcome:
     try:
         return Outcome(SUCCEEDED, agent.call(task, resources, tracer.rollout))
-    except BaseException as error:  # as above
+    except BaseException as error:  # as for an async agent
         return Outcome(FAILED, error=error_info(error))
 
 
