@@ -11,6 +11,7 @@ from headrace.cli.options import print_json
 signal.signal(signal.SIGALRM, lambda *_: None)
 signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
 print_json({"ids": ["x" * 20] * 50_000})
+signal.setitimer(signal.ITIMER_REAL, 0)
 """
 
 
