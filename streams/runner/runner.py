@@ -14,13 +14,13 @@ from headrace.streams.kafka.clock import LogClock
 from headrace.streams.resources import ResourceFollower
 from headrace.streams.runner.attempt import ABANDONED, Outcome, RunningAttempt
 from headrace.streams.runner.attempts_reader import AttemptsReader
-from headrace.streams.runner.attending import RETRY_SECONDS, Attendant
 from headrace.streams.runner.decoding import Fetched
 from headrace.streams.runner.dispatch.dispatcher import Action, Dispatcher
 from headrace.streams.runner.dispatch.values import Abandon, Happened, Start, Withdraw
+from headrace.streams.runner.executing import RETRY_SECONDS, AttemptExecutor
 from headrace.streams.runner.heartbeats import Heartbeats
 from headrace.streams.runner.leases import LeaseKeeper
-from headrace.streams.runner.office import Office
+from headrace.streams.runner.loop_calls import LoopCalls
 from headrace.streams.runner.options import RunnerOptions
 from headrace.streams.runner.replay import PartitionReplay
 from headrace.streams.runner.resolving import Gateways, ResourceResolver
@@ -62,12 +62,12 @@ class Runner:
         self._told_waiting = 0.0
         self._full = False
         self.counters = {"started": 0, "ended": 0, "dead_letters": 0}
-        office = Office(
+        loop_calls = LoopCalls(
             self._call, self._assigned, self._revoking, self._dispatcher.revoked, self._fetched, self._reader_died
         )
-        self._tasks = TasksReader(settings, self.worker_id, office)
+        self._tasks = TasksReader(settings, self.worker_id, loop_calls)
         self._attempts_reader = AttemptsReader(
-            settings, self.worker_id, lambda batch: self._call(self._read_batch, batch), office.failed
+            settings, self.worker_id, lambda batch: self._call(self._read_batch, batch), loop_calls.failed
         )
         self._prefetch = max(PREFETCH_AT_LEAST, PREFETCH * self._options.concurrency)
 
@@ -86,7 +86,7 @@ class Runner:
         self._resources = ResourceFollower(settings, client_id=f"{self.worker_id}-resources")
         await asyncio.to_thread(self._resources.start)
         resolver = ResourceResolver(self._resources, self._gateways, self._options.policy, self._options.resources)
-        self._attendant = Attendant(self._agent, resolver, self._producer, self._speech, self.worker_id)
+        self._executor = AttemptExecutor(self._agent, resolver, self._producer, self._speech, self.worker_id)
         self._leases = LeaseKeeper(settings, self._dispatcher, self._producer, self._clock, self.worker_id)
         self._announcer = WorkerAnnouncer(
             settings, self._producer, "runner", worker_id=self.worker_id, counters=self._count
@@ -224,7 +224,7 @@ class Runner:
             if action is None:
                 break
             if isinstance(action, Withdraw):
-                self._spawn(self._attendant.withdraw(action))
+                self._spawn(self._executor.withdraw(action))
             else:
                 self._start(action)
         waiting = self._dispatcher.ready
@@ -238,12 +238,12 @@ class Runner:
         self._running[start.attempt_id] = running
         self.counters["started"] += 1
         self._heartbeats.add(running, time.monotonic())
-        self._spawn(self._attend(running))
+        self._spawn(self._execute(running))
 
-    async def _attend(self, running: RunningAttempt) -> None:
+    async def _execute(self, running: RunningAttempt) -> None:
         attempt_id = running.start.attempt_id
         try:
-            if await self._attendant.attend(running):
+            if await self._executor.execute(running):
                 self.counters["ended"] += 1
             else:
                 self._dispatcher.unstarted(running.start)
@@ -274,7 +274,7 @@ class Runner:
             await asyncio.sleep(TICK_SECONDS)
             now = time.monotonic()
             for running in self._heartbeats.due(now):
-                self._attendant.sign(running, "heartbeat")
+                self._executor.sign(running, "heartbeat")
             self._tasks.set_positions(self._dispatcher.positions())
             for number in self._following - self._dispatcher.followed:
                 self._following.discard(number)

@@ -13,7 +13,7 @@ from headrace.streams.errors import BrokerUnavailableError
 from headrace.streams.kafka.clients import make_consumer
 from headrace.streams.kafka.reading import BEGINNING, poll_batch
 from headrace.streams.runner.decoding import Fetched, TaskDecoder
-from headrace.streams.runner.office import Office
+from headrace.streams.runner.loop_calls import LoopCalls
 from headrace.streams.runner.replay import PartitionReplay, replay
 from headrace.streams.settings import Settings
 
@@ -37,11 +37,11 @@ class TasksReader:
     `set_positions` is told what is finished, `set_full` whether there is room.
     """
 
-    def __init__(self, settings: Settings, client_id: str, office: Office) -> None:
+    def __init__(self, settings: Settings, client_id: str, loop_calls: LoopCalls) -> None:
         self._settings = settings
         self._topic = settings.topic("tasks")
         self._client_id = client_id
-        self._office = office
+        self._calls = loop_calls
         self._decoder = TaskDecoder(settings)
         self._positions: dict[int, int] = {}
         self._committed: dict[int, int] = {}
@@ -86,7 +86,7 @@ class TasksReader:
             finally:
                 consumer.close()
         except BaseException as error:  # a thread that dies alone would leave a runner that takes no tasks
-            self._office.failed(error)
+            self._calls.failed(error)
 
     def _loop(self, consumer: Consumer) -> None:
         full_since: float | None = None
@@ -118,7 +118,7 @@ class TasksReader:
             elif error.code() != KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]
                 log.warning("%s: %s", self._topic, error.str())
         if batch:
-            self._office.fetched(batch)
+            self._calls.fetched(batch)
 
     def _pause(self, consumer: Consumer, paused: bool) -> None:
         if paused == self._paused:
@@ -147,7 +147,7 @@ class TasksReader:
         if not numbers:
             return
         committed, replayed = self._look(consumer, partitions)
-        self._office.assigned(replayed)
+        self._calls.assigned(replayed)
         self._assigned |= set(numbers)
         self._committed |= {p: at for p, at in committed.items() if at >= 0}
         self._committed |= {p: 0 for p, at in committed.items() if at < 0}
@@ -175,7 +175,7 @@ class TasksReader:
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         numbers = [tp.partition for tp in partitions]
         try:
-            self._positions = {**self._positions, **self._office.revoking(numbers).result(REVOKE_SECONDS)}
+            self._positions = {**self._positions, **self._calls.revoking(numbers).result(REVOKE_SECONDS)}
         except FutureTimeoutError:
             log.warning("starts in flight were not acknowledged within %.0f s of a rebalance", REVOKE_SECONDS)
         self._commit(consumer, wait=True)
@@ -185,7 +185,7 @@ class TasksReader:
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         numbers = [tp.partition for tp in partitions]
         log.warning("runner %s was put out of its group: partitions %s are another's", self._client_id, numbers)
-        self._office.lost(numbers)
+        self._calls.lost(numbers)
         self._forget(numbers)
         consumer.incremental_unassign(partitions)
 

@@ -9,7 +9,7 @@ from headrace.streams.runner.replay import PartitionReplay
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
+class LoopCalls:
     """Where a reader hands in what it has read.
 
     Attributes:

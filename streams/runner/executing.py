@@ -40,7 +40,7 @@ class Sender(Protocol):
     def send(self, record: Record) -> asyncio.Future[Position]: ...
 
 
-class Attendant:
+class AttemptExecutor:
     """Runs attempts. Everything here is on the event loop.
 
     Args:
@@ -58,7 +58,7 @@ class Attendant:
         self._worker_id = worker_id
         self._threads = AgentThreads()
 
-    async def attend(self, running: RunningAttempt) -> bool:
+    async def execute(self, running: RunningAttempt) -> bool:
         """Starts an attempt and sees it to its end; False if its start could not be written."""
         start = running.start
         task = start.entry.task
