@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from typing import Any
+from urllib.parse import urlsplit
 
 from headrace.schemas.records import LLM as PublishedLLM
 from headrace.schemas.records import PromptTemplate as PublishedTemplate
@@ -17,6 +18,7 @@ PUBLICATION_SECONDS = 5.0  # how long a pinned publication that nobody has seen 
 DEFAULT_LLM = "llm"
 FRESH_SECONDS = 0.25  # asking for the live workers costs microseconds, but a rollout has few of them
 WAIT_SECONDS = 0.2
+PROBE_SECONDS = 1.0
 
 
 class Gateways:
@@ -27,11 +29,21 @@ class Gateways:
         self._workers = workers
         self._turn = 0
         self._live: list[str] = []
+        self._refusing: set[str] = set()
         self._asked = -FRESH_SECONDS
 
     def there(self) -> bool:
         """Whether a gateway is there."""
         return self._fixed is not None or bool(self._now())
+
+    async def probe(self) -> None:
+        """Looks which gateways refuse connections: one that was killed counts as alive for a few heartbeats more."""
+        if self._fixed is not None:
+            return
+        self._now()
+        urls = list(self._live)
+        refused = await asyncio.gather(*(_refuses(url) for url in urls))
+        self._refusing = {url for url, refuses in zip(urls, refused, strict=True) if refuses}
 
     def pick(self) -> str | None:
         """The URL of a live gateway; None if there is none now."""
@@ -48,7 +60,23 @@ class Gateways:
         if self._workers is not None and (not self._live or now - self._asked > FRESH_SECONDS):
             self._live = [w.endpoint.rstrip("/") for w in self._workers.live(GATEWAY) if w.endpoint]
             self._asked = now
-        return self._live
+        return [url for url in self._live if url not in self._refusing] if self._refusing else self._live
+
+
+async def _refuses(url: str) -> bool:
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            transport, _ = await asyncio.get_running_loop().create_connection(
+                asyncio.Protocol, parts.hostname or "", port
+            )
+    except ConnectionRefusedError:
+        return True
+    except (OSError, TimeoutError):  # it may be busy, or the way to it
+        return False
+    transport.close()
+    return False
 
 
 class ResourceResolver:

@@ -31,6 +31,7 @@ from headrace.streams.workers import WorkerAnnouncer, Workers, new_worker_id
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.2
+PROBE_EVERY_SECONDS = 0.5
 LOG_EVERY_SECONDS = 20.0
 READ_BACK_SECONDS = 5.0
 PREFETCH = 2  # tasks that wait here, in multiples of the concurrency
@@ -95,6 +96,8 @@ class Runner:
         self._attempts_reader.start()
         self._tasks.start()
         self._ticker = self._loop.create_task(self._tick())
+        if self._agent.uses_llm:
+            self._spawn(self._probe())
 
     async def run(self) -> None:
         """Works until it is cancelled.
@@ -268,6 +271,11 @@ class Runner:
         if now - self._told_waiting > LOG_EVERY_SECONDS:
             self._told_waiting = now
             log.info("waiting for a gateway: start one with `headrace gateway`, or set HEADRACE_GATEWAY")
+
+    async def _probe(self) -> None:
+        while True:
+            await self._gateways.probe()
+            await asyncio.sleep(PROBE_EVERY_SECONDS)
 
     async def _tick(self) -> None:
         while True:

@@ -1,11 +1,13 @@
 """What agents get of published resources, and where their calls go."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from headrace import rollout
+from headrace.deploy.local.ports import free_ports
 from headrace.schemas.records import LLM, PromptTemplate, ProxyLLM, ResourcesUpdate, Weights, WorkerState
 from headrace.streams.kafka.clock import wall_us
 
@@ -63,7 +65,45 @@ async def test_an_agent_that_asks_for_what_is_not_published_fails_with_the_reaso
     assert "asks for a PromptTemplate" in judges["r0"].closing.error.message
 
 
-async def test_a_gateway_is_waited_for_and_found_through_its_worker_state(pipeline) -> None:
+@pytest.fixture
+async def listening() -> AsyncIterator[str]:
+    """The URL of something that takes connections."""
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def announced(worker_id: str, endpoint: str) -> WorkerState:
+    now = wall_us()
+    return WorkerState(
+        worker_id=worker_id,
+        kind="gateway",
+        host="h",
+        pid=1,
+        endpoint=endpoint,
+        status="idle",
+        started_at=now,
+        last_heartbeat_at=now,
+    )
+
+
+async def test_a_gateway_that_was_killed_gets_no_calls(pipeline, listening) -> None:
+    seen: list[str] = []
+
+    @rollout
+    async def agent(task: Any, llm: Any) -> None:
+        seen.append(llm.base_url)
+
+    (dead,) = free_ports(1)
+    pipeline.produce([announced("dead", f"http://127.0.0.1:{dead}"), announced("alive", listening)])
+    ids = pipeline.tasks(*range(20))
+    async with pipeline.runner(agent):
+        await pipeline.closed(ids)
+    assert len(seen) == 20
+    assert {url.split("/rollout/")[0] for url in seen} == {listening}
+
+
+async def test_a_gateway_is_waited_for_and_found_through_its_worker_state(pipeline, listening) -> None:
     seen: list[tuple[str, str]] = []
 
     @rollout
@@ -75,21 +115,7 @@ async def test_a_gateway_is_waited_for_and_found_through_its_worker_state(pipeli
     async with pipeline.runner(agent, policy="mine"):
         await asyncio.sleep(1.0)
         assert pipeline.records("attempts") == []
-        now = wall_us()
-        pipeline.produce(
-            [
-                WorkerState(
-                    worker_id="g",
-                    kind="gateway",
-                    host="h",
-                    pid=1,
-                    endpoint="http://127.0.0.1:5",
-                    status="idle",
-                    started_at=now,
-                    last_heartbeat_at=now,
-                )
-            ]
-        )
+        pipeline.produce([announced("g", listening)])
         await pipeline.closed(ids)
         pipeline.produce([update("w", 1, policy=weights(1))])
         later = pipeline.records("tasks")[0]
@@ -97,5 +123,5 @@ async def test_a_gateway_is_waited_for_and_found_through_its_worker_state(pipeli
         pipeline.produce([later])
         await pipeline.until(lambda: len(seen) == 3)
     assert {m for _, m in seen[:2]} == {"mine"}
-    assert seen[0][0].startswith("http://127.0.0.1:5/rollout/r")
+    assert seen[0][0].startswith(f"{listening}/rollout/r")
     assert seen[2][1] in ("tuned", "mine")  # the publication may be read a moment later
