@@ -112,7 +112,7 @@ class Session:
         output = processor.collect(self._clock.now())
         refused, processor.dead_letters = processor.dead_letters, []
         offsets = self._offsets()
-        if not (output.messages or refused or offsets):
+        if not (output.messages or output.follow or refused or offsets):
             return
         for entry, reason, detail in refused:
             processor.count(f"dead_{reason}")

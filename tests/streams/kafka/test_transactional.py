@@ -38,6 +38,7 @@ class Copier(Processor):
         self.positions: list[LogPosition] = []
         self.with_positions = False
         self.fail_once = False
+        self.only_after = False
         self.timers = 0
 
     def restore(self, partitions: Sequence[int]) -> None:
@@ -60,7 +61,7 @@ class Copier(Processor):
 
     @property
     def ready(self) -> bool:
-        return bool(self.states)
+        return bool(self.states) or self.only_after
 
     def collect(self, now: int) -> Output:
         messages = [self._message(state) for _, state in self.states]
@@ -68,8 +69,9 @@ class Copier(Processor):
         if messages and self.fail_once:
             self.fail_once = False
             messages.append(OutMessage("no such topic!", b"k", b"v"))
-        if not (self.with_positions and messages):
+        if not (self.only_after or (self.with_positions and messages)):
             return Output(messages)
+        self.only_after = False
 
         def follow(positions: list[LogPosition]) -> list[OutMessage]:
             self.positions += positions
@@ -175,6 +177,11 @@ def test_positions_are_known_within_the_transaction(log: Any, running: Any, wait
     wait_for(lambda: len(loop.processor.positions) == 2)
     by_key = {m.key().decode(): (m.partition(), m.offset()) for m in log.messages("rollouts")}
     assert [(p.partition, p.offset) for p in loop.processor.positions] == [by_key["ro1"], by_key["after"]]
+
+
+def test_what_follows_no_message_is_written_though_no_offset_moves(log: Any, running: Any, wait_for: Any):
+    running(only_after=True).wait_ready()
+    wait_for(lambda: copies(log) == ["after"])
 
 
 def test_a_failed_transaction_is_done_again_with_new_clients(log: Any, running: Any, wait_for: Any):
