@@ -77,6 +77,8 @@ class AttemptExecutor:
             return False
         running.announced.set_result(None)
         tracer = self._tracer(running, value, resources_id)
+        if problem is None and self._agent.uses_llm:  # it may have gone while the start was written
+            await self._resolver.gateway_there(running.outcome.done)
         if problem is None:
             try:
                 resources = self._resolver.bind(update, task.rollout_id, start.attempt_id)

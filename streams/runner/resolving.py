@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -104,9 +105,9 @@ class ResourceResolver:
             raise ResourceError(f"the task pins resources {resources_id!r}, which nobody has published")
         return update
 
-    async def gateway_there(self) -> None:
-        """Waits for a gateway."""
-        while not self._gateways.there():  # noqa: ASYNC110  # who is there is told to another thread
+    async def gateway_there(self, given_up: Callable[[], bool] = lambda: False) -> None:
+        """Waits for a gateway, unless it is not wanted any more."""
+        while not (self._gateways.there() or given_up()):  # noqa: ASYNC110  # who is there is told to another thread
             await asyncio.sleep(WAIT_SECONDS)
 
     def bind(self, update: ResourcesUpdate | None, rollout_id: str, attempt_id: str) -> Resources:

@@ -103,6 +103,34 @@ async def test_a_gateway_that_was_killed_gets_no_calls(pipeline, listening) -> N
     assert {url.split("/rollout/")[0] for url in seen} == {listening}
 
 
+async def test_a_gateway_that_goes_while_a_start_is_written_is_waited_for(pipeline, listening) -> None:
+    seen: list[str] = []
+
+    @rollout
+    async def agent(task: Any, llm: Any) -> None:
+        seen.append(llm.base_url)
+
+    (dead,) = free_ports(1)
+    async with pipeline.runner(agent) as runner:
+        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", dead)
+        pipeline.produce([announced("dies", f"http://127.0.0.1:{dead}")])
+        await pipeline.until(lambda: runner._gateways.there())
+        send = runner._producer.send
+
+        def send_and_lose_the_gateway(record: Any) -> Any:
+            server.close()
+            runner._gateways._refusing.add(f"http://127.0.0.1:{dead}")
+            return send(record)
+
+        runner._producer.send = send_and_lose_the_gateway
+        ids = pipeline.tasks(1)
+        await pipeline.until(lambda: bool(pipeline.records("attempts")))
+        pipeline.produce([announced("comes", listening)])
+        judges = await pipeline.closed(ids)
+    assert judges["r0"].closing.type == "succeeded"
+    assert seen[0].startswith(listening)
+
+
 async def test_a_gateway_is_waited_for_and_found_through_its_worker_state(pipeline, listening) -> None:
     seen: list[tuple[str, str]] = []
 
