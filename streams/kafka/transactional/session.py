@@ -118,7 +118,10 @@ class Session:
             processor.count(f"dead_{reason}")
             log.warning("%s[%d] offset %d: %s: %s", entry.topic, entry.partition, entry.offset, reason, detail)
         letters = [make_dead_letter(e.message, reason, detail, processor.name) for e, reason, detail in refused]
-        commit = [TopicPartition(self._settings.topic(t), p, offset) for (t, p), offset in offsets.items()]
+        # Only the group's check of who commits offsets fences a member that slept past its session (KIP-447), so no
+        # transaction goes without: where no offset moves, those that stand are committed again.
+        fencing = offsets or self._sent or dict.fromkeys(self._positions, 0)
+        commit = [TopicPartition(self._settings.topic(t), p, offset) for (t, p), offset in fencing.items()]
         positions = self._transactions.write(output, letters, commit, self._group_metadata)
         self._sent |= offsets
         processor.count("transactions")
