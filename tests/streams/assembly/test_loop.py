@@ -125,7 +125,7 @@ def test_killed_while_one_is_held_open_no_trajectory_appears_twice(log: Any, sta
     assert len(held.triplets) == 2
     log.write(*whole(60))
     wait_for(lambda: trajectories(log, 60))
-    ids = [t.rollout_id for t in trajectories(log)]
+    ids = [t.rollout_id for t in trajectories(log) if t.revision == 0]
     assert sorted(ids) == sorted(f"ro{n}" for n in range(61))
     assert all(t.revision == 0 and t.triplets for t in trajectories(log))
 
@@ -211,7 +211,7 @@ def test_a_reward_that_is_no_number_is_refused(log: Any, start_processor: Any, w
 def test_a_member_that_was_paused_past_its_time_writes_nothing_twice(log: Any, start_processor: Any, wait_for: Any):
     first = start_processor("assembler", "w1")
     log.write(*(record for n in range(20) for record in whole(n)))
-    wait_for(lambda: len(trajectories(log)) == 20)
+    wait_for(lambda: len({t.rollout_id for t in trajectories(log)}) == 20)
     log.write(*(record for n in range(20, 40) for record in whole(n)))
     first.send_signal(signal.SIGSTOP)
     start_processor("assembler", "w2")  # gets the partitions when the other's session is over
