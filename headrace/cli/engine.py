@@ -63,7 +63,7 @@ def builtin(
 ) -> None:
     """Serve with the small engine on torch, for laptops and CI; prints one JSON line when ready.
 
-    Example: headrace engine builtin /tmp/model --port 8001 --policy policy
+    Example: headrace engine builtin ./model --port 8001 --policy policy
     """
     settings = _settings(announce, bootstrap, prefix, registry)
     name = _name(worker_id)
@@ -93,7 +93,7 @@ def vllm(
 
     Flags that are not listed go to vLLM. HEADRACE_VLLM_PYTHON names another environment's interpreter.
 
-    Example: headrace engine vllm /tmp/model --port 8001 --max-model-len 1024
+    Example: headrace engine vllm ./model --port 8001 --max-model-len 1024
     """
     settings = _settings(announce, bootstrap, prefix, registry)
     name = _name(worker_id)

@@ -27,7 +27,7 @@ def create(
 ) -> None:
     """Make a Llama of 0.2 M parameters with tokenizer and chat template; prints one JSON line.
 
-    Example: headrace model create /tmp/model --task pick-digit --seed 1
+    Example: headrace model create ./model --task pick-digit --seed 1
     """
     if task not in TASKS:
         raise typer.BadParameter(f"unknown task {task!r}; known: {', '.join(TASKS)}", param_hint="--task")

@@ -63,7 +63,7 @@ def grpo(
     A run that has reached its goal, or its last step, stays and decides what still arrives (`run_finished`).
     Exit code 78: another trainer has taken over the run; do not restart this one.
 
-    Example: headrace trainer grpo --model /tmp/model --run run-1 --policy policy --goal 0.9
+    Example: headrace trainer grpo --model ./model --run run-1 --policy policy --goal 0.9
     """
     stop = _stop_on_signal()
     settings = settings_of(bootstrap, prefix, registry_url)

@@ -238,7 +238,7 @@ class Session:
         except (KafkaException, BrokerUnavailableError) as error:
             text = cause(error).str() if isinstance(error, KafkaException) else str(error)
             self._error = SessionLostError(f"assignment: {text}")
-        except Exception as error:
+        except Exception as error:  # of any kind: the next turn raises it as it is
             self._error = error
 
     def _take(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
