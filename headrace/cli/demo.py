@@ -1,7 +1,6 @@
 """`headrace demo`: the whole pipeline on this machine, learning a small task."""
 
 import shlex
-import socket
 import sys
 import time
 import uuid
@@ -13,17 +12,12 @@ from rich.console import Console
 
 from headrace.cli.options import Json, print_json
 from headrace.demo.plan import Plan, task_named
+from headrace.local.ports import free_port
 
 app = typer.Typer(add_completion=False)
 
 DEFAULT_PORT = 9092
 EXIT_INTERRUPTED = 130
-
-
-def _free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 @app.command()
@@ -48,7 +42,7 @@ def demo(
         raise typer.BadParameter("grpo is the one that there is", param_hint="--trainer")
     run_id = f"demo-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
     folder = (out or Path("demo-out") / run_id).resolve()
-    port = DEFAULT_PORT if print_commands else _free_port()
+    port = DEFAULT_PORT if print_commands else free_port()
     plan = Plan(folder, port, seed, task_named(task), engine, run_id)
     if print_commands:
         plan.write_dataset()
@@ -61,7 +55,8 @@ def demo(
 def _run(plan: Plan, budget: float, *, keep: bool, json_: bool) -> None:
     from headrace.demo.display import Display
     from headrace.demo.report import show
-    from headrace.demo.run import Demo, interrupt_on_sigterm
+    from headrace.demo.run import Demo
+    from headrace.local.processes import interrupt_on_sigterm
 
     interrupt_on_sigterm()
     display = Display(f"headrace demo: {plan.task.name}", plan.task.goal)

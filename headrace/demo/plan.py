@@ -1,13 +1,13 @@
 """The parts of the demo as public commands: what is started, in which order, with which flags."""
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from headrace.demo.tasks import TASKS, DemoTask
+from headrace.local.processes import Part
 from headrace.streams.errors import HeadraceError
 
 POLICY = "policy"
@@ -19,25 +19,6 @@ DATASET_ROUNDS = 20  # the feeder goes through the file again and again
 
 class UnknownTaskError(HeadraceError):
     """The demo has no such task."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """One process of the demo.
-
-    Attributes:
-        name: unique; of its log and of its row in the summary.
-        argv: after `headrace`.
-        stays: it runs until it is told to stop; else it is waited for.
-    """
-
-    name: str
-    argv: tuple[str, ...]
-    stays: bool = True
-
-    def command(self) -> list[str]:
-        """What is executed."""
-        return [str(Path(sys.executable).parent / "headrace"), *self.argv]
 
 
 @dataclass(frozen=True)

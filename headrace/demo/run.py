@@ -3,28 +3,18 @@
 import shutil
 import signal
 import time
-from types import FrameType
 
 from headrace.demo.checker import check
 from headrace.demo.display import Display
-from headrace.demo.plan import Part, Plan
-from headrace.demo.processes import Processes, Running
+from headrace.demo.plan import Plan
 from headrace.demo.progress import Progress
 from headrace.demo.report import Costs, Outcome, write
+from headrace.local.processes import Part, Processes, Running
 from headrace.streams.settings import Settings, load_settings
 
 DRAIN_SECONDS = 60.0
 TICK_SECONDS = 0.25
 PSS_AFTER_STEPS = 20  # by then every part has its full size
-
-
-def interrupt_on_sigterm() -> None:
-    """SIGTERM ends the demo as Ctrl-C does."""
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, handler)
 
 
 class Demo:

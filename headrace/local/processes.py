@@ -1,4 +1,4 @@
-"""Starts the demo's processes, waits for their ready lines, counts what they cost, and ends every one of them."""
+"""Starts a pipeline's processes, waits for their ready lines, counts what they cost, and ends every one of them."""
 
 import json
 import os
@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any
 
 import psutil
 
-from headrace.demo.plan import Part
 from headrace.deploy.local.process import WRAPPER
 from headrace.streams.errors import HeadraceError
 
@@ -24,13 +24,32 @@ POLL_SECONDS = 0.05
 TAIL_LINES = 15
 
 
+@dataclass(frozen=True)
+class Part:
+    """One process.
+
+    Attributes:
+        name: unique; of its log and of its row in a summary.
+        argv: after `headrace`.
+        stays: it runs until it is told to stop; else it is waited for.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    stays: bool = True
+
+    def command(self) -> list[str]:
+        """What is executed."""
+        return [str(Path(sys.executable).parent / "headrace"), *self.argv]
+
+
 class PartFailedError(HeadraceError):
-    """A process of the demo ended, or never became ready."""
+    """A process ended, or never became ready."""
 
 
 @dataclass
 class Running:
-    """A process of the demo.
+    """A process that was started.
 
     Attributes:
         ready: the facts of its ready line.
@@ -67,6 +86,15 @@ class Running:
         return self.output[-1]
 
 
+def interrupt_on_sigterm() -> None:
+    """SIGTERM ends this process as Ctrl-C does."""
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, handler)
+
+
 def cpu_seconds(pid: int) -> float:
     """CPU seconds of a process and its living descendants."""
     try:
@@ -101,7 +129,7 @@ def pss_bytes(pid: int) -> int:
 
 
 class Processes:
-    """The demo's processes. Whatever happens, `stop` ends them all; if the demo itself is killed, the kernel does."""
+    """The processes of one pipeline. Whatever happens, `stop` ends them all; if their owner is killed, the kernel does."""
 
     def __init__(self, logs: Path, environment: dict[str, str] | None = None) -> None:
         logs.mkdir(parents=True, exist_ok=True)
@@ -125,7 +153,7 @@ class Processes:
                 stderr=errors,
                 text=True,
                 env=self._environment,
-                start_new_session=True,  # Ctrl-C comes to the demo alone, which ends the parts in their order
+                start_new_session=True,  # Ctrl-C comes to the owner alone, which ends the parts in their order
             )
         running = self.all[part.name] = Running(part, process, log)
         assert process.stdout is not None

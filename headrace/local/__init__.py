@@ -1,0 +1,1 @@
+"""What runs a pipeline's processes on this machine: the demo and the benchmarks share it."""
