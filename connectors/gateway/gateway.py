@@ -19,7 +19,7 @@ from headrace.connectors.gateway.errors import (
     CallError,
     garbage,
 )
-from headrace.connectors.gateway.http1 import MalformedAnswerError
+from headrace.streams.http1.answers import MalformedAnswerError
 from headrace.connectors.gateway.request import read_request
 from headrace.connectors.gateway.settings import GatewaySettings
 from headrace.connectors.gateway.spans import Observed, SpanMaker
@@ -111,12 +111,13 @@ class Gateway:
         loaded = engine.loaded
         engine.in_flight += 1
         try:
-            status, raw, _ = await self._upstream.complete(engine.endpoint, call.request.upstream(engine.model or ""))
+            given = await self._upstream.complete(engine.endpoint, call.request.upstream(engine.model or ""))
         except MalformedAnswerError as error:
             raise garbage(f"the engine's answer is no HTTP: {error}") from error
         finally:
             engine.in_flight -= 1
         call.policy_version = engine.versions(loaded)
+        status, raw = given.status, given.body
         if status != OK:
             call.error_body, error = _engine_error(status, raw)
             raise error

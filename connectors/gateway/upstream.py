@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from headrace.connectors.gateway.connections import Connections
-from headrace.connectors.gateway.http1 import HttpAnswer, MalformedAnswerError
+from headrace.streams.http1.connections import Connections
+from headrace.streams.http1.answers import HttpAnswer, MalformedAnswerError
 from headrace.streams.errors import HeadraceError
 
 CONNECT_SECONDS = 5.0

@@ -7,11 +7,13 @@ import asyncio
 import threading
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.request import getproxies
 from weakref import WeakKeyDictionary
 
 from headrace.streams.agent.tracer import CURRENT
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import AsyncOpenAI, OpenAI
 
 NOWHERE = "http://127.0.0.1:9/v1"  # the shared clients themselves are never called
@@ -25,16 +27,16 @@ _lock = threading.Lock()
 
 
 def async_client(base_url: str, api_key: str | None = None) -> "AsyncOpenAI":
-    """The AsyncOpenAI of the running event loop, at a URL. Over aiohttp, which costs two thirds of httpx."""
+    """The AsyncOpenAI of the running event loop, at a URL. TLS goes over aiohttp, which costs two thirds of httpx."""
     loop = asyncio.get_running_loop()
     shared = _async_clients.get(loop)
     if shared is None:
         import httpx2
         import openai
 
+        limits = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
         http = openai.DefaultAioHttpClient(
-            limits=httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
-            event_hooks={"request": [_before_call]},
+            limits=limits, mounts=_lean_transport(limits), event_hooks={"request": [_before_call]}
         )
         shared = openai.AsyncOpenAI(base_url=NOWHERE, api_key=NO_KEY, http_client=http, timeout=CALL_SECONDS)
         _async_clients[loop] = shared
@@ -53,6 +55,17 @@ async def close_async_client() -> None:
     shared = _async_clients.pop(asyncio.get_running_loop(), None)
     if shared is not None:
         await shared.close()
+
+
+def _lean_transport(limits: "httpx2.Limits") -> "dict[str, httpx2.AsyncBaseTransport]":
+    """For plain HTTP; nothing where the environment names a proxy for it, which the client then heeds by itself."""
+    if "http" in getproxies():
+        return {}
+    import httpx2
+
+    from headrace.streams.agent.transport import AgentTransport
+
+    return {"http://": AgentTransport(httpx2.AsyncHTTPTransport(limits=limits))}
 
 
 @cache

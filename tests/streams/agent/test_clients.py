@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import openai
 import pytest
 
 from headrace.streams.agent.clients import MODE_HEADER, async_client, close_async_client, sync_client
@@ -63,3 +64,59 @@ async def test_a_call_says_its_mode_unless_it_is_train(
     await asyncio.to_thread(sync_client(url).chat.completions.create, model="m", messages=[])
     await close_async_client()
     assert modes == [said, said]
+
+
+@pytest.fixture
+def streaming() -> Iterator[str]:
+    """A model server that answers with two server-sent events, and then with its end."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            for word in ("one ", "two"):
+                chunk = {
+                    **{"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m"},
+                    "choices": [{"index": 0, "delta": {"content": word}}],
+                }
+                self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+            self.wfile.write(b"data: [DONE]\n\n")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    http = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{http.server_port}/v1"
+    http.shutdown()
+
+
+async def test_a_streamed_answer_comes_in_pieces(streaming: str) -> None:
+    stream = await async_client(streaming).chat.completions.create(
+        model="m", messages=[{"role": "user", "content": 'a "stream" of words'}], stream=True
+    )
+    assert [chunk.choices[0].delta.content async for chunk in stream] == ["one ", "two"]
+    await close_async_client()
+
+
+async def test_no_server_is_a_connection_error() -> None:
+    client = async_client("http://127.0.0.1:9/v1").with_options(max_retries=0)
+    with pytest.raises(openai.APIConnectionError):
+        await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}])
+    await close_async_client()
+
+
+async def test_a_slow_server_is_a_timeout() -> None:
+    async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silence, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    client = async_client(f"http://127.0.0.1:{port}/v1").with_options(max_retries=0, timeout=0.05)
+    with pytest.raises(openai.APITimeoutError):
+        await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}])
+    await close_async_client()
+    server.close()

@@ -1,4 +1,4 @@
-"""Kept-alive connections to engines."""
+"""Kept-alive connections."""
 
 import asyncio
 import ssl
@@ -6,7 +6,7 @@ import time
 from typing import cast
 from urllib.parse import urlsplit
 
-from headrace.connectors.gateway.http1 import AnswerReader, HttpAnswer, MalformedAnswerError
+from headrace.streams.http1.answers import AnswerReader, HttpAnswer, MalformedAnswerError
 
 # Below the five seconds after which uvicorn closes an idle connection: a call must not meet that close.
 KEEPALIVE_SECONDS = 4.0
@@ -53,7 +53,7 @@ class Connection(asyncio.Protocol):
         return answer
 
     def close(self) -> None:
-        """Ends it; the engine may then stop generating."""
+        """Ends it; a server that generates for it may then stop."""
         self.usable = False
         if self._transport is not None:
             self._transport.close()
@@ -99,7 +99,7 @@ class Connections:
         self._limit = max_body_bytes
         self._idle: list[Connection] = []
 
-    async def take(self, connect_seconds: float) -> Connection:
+    async def take(self, connect_seconds: float | None) -> Connection:
         """The connection that was used last, or a new one.
 
         Raises:
