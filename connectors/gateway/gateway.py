@@ -19,7 +19,6 @@ from headrace.connectors.gateway.errors import (
     CallError,
     garbage,
 )
-from headrace.streams.http1.answers import MalformedAnswerError
 from headrace.connectors.gateway.request import read_request
 from headrace.connectors.gateway.settings import GatewaySettings
 from headrace.connectors.gateway.spans import Observed, SpanMaker
@@ -27,6 +26,7 @@ from headrace.connectors.gateway.upstream import OK, ConnectionLost, EngineTimeo
 from headrace.schemas.records import Span
 from headrace.streams.codec import EncodeError
 from headrace.streams.errors import RecordTooLargeError
+from headrace.streams.http1.answers import MalformedAnswerError
 from headrace.streams.kafka.acked_producer import AckedProducer, DeliveryError
 from headrace.streams.tracecontext import format_traceparent
 

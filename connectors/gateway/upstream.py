@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import msgspec
 
-from headrace.streams.http1.connections import Connections
-from headrace.streams.http1.answers import HttpAnswer, MalformedAnswerError
 from headrace.streams.errors import HeadraceError
+from headrace.streams.http1.answers import HttpAnswer, MalformedAnswerError
+from headrace.streams.http1.connections import Connections
 
 CONNECT_SECONDS = 5.0
 PROBE_SECONDS = 5.0

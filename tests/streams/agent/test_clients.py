@@ -78,7 +78,10 @@ def streaming() -> Iterator[str]:
             self.end_headers()
             for word in ("one ", "two"):
                 chunk = {
-                    **{"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m"},
+                    "id": "1",
+                    "object": "chat.completion.chunk",
+                    "created": 0,
+                    "model": "m",
                     "choices": [{"index": 0, "delta": {"content": word}}],
                 }
                 self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
