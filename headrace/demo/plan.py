@@ -124,6 +124,7 @@ class Plan:
             *("--run", self.run_id, "--policy", POLICY, "--seed", str(self.seed)),
             *("--group-size", str(self.group_size), "--window-groups", str(self.window_groups)),
             *("--lr", str(training["learning_rate"]), "--entropy", str(training["entropy"])),
+            *("--max-grad-norm", str(training["max_grad_norm"])),
             *("--max-staleness", str(MAX_STALENESS), "--goal", str(self.task.goal)),
             *("--checkpoints", str(self.out / "checkpoints")),
         )

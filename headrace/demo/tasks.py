@@ -67,7 +67,14 @@ PICK_DIGIT = DemoTask(
     problems=tuple(_pick(digit) for digit in range(10)),
     answers=tuple(str(digit) for digit in range(10)),
     goal=0.9,
-    training={"group_size": 16, "window_groups": 10, "learning_rate": 1e-3, "entropy": 0.02},
+    # Short gradients at a higher rate: over twelve seeds the slowest needed 12,000 samples instead of 21,000.
+    training={
+        "group_size": 16,
+        "window_groups": 10,
+        "learning_rate": 1.5e-3,
+        "max_grad_norm": 0.3,
+        "entropy": 0.02,
+    },
 )
 
 ADDITION = DemoTask(
@@ -75,7 +82,13 @@ ADDITION = DemoTask(
     problems=tuple(_add(a, b) for a in range(5) for b in range(5)),
     answers=tuple(str(total) for total in range(9)),
     goal=0.8,
-    training={"group_size": 16, "window_groups": 25, "learning_rate": 1e-3, "entropy": 0.02},
+    training={
+        "group_size": 16,
+        "window_groups": 25,
+        "learning_rate": 1e-3,
+        "max_grad_norm": 1.0,
+        "entropy": 0.02,
+    },
 )
 
 TASKS = {task.name: task for task in (PICK_DIGIT, ADDITION)}
