@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import re
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
 from headrace.cli.options import Bootstrap, Prefix, Registry, WorkerId, print_ready, run_until_signal, settings_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headrace.streams.kafka.transactional import Processor
     from headrace.streams.settings import Settings
 
@@ -48,7 +50,7 @@ def lifecycle(
 
     settings = settings_of(bootstrap, prefix, registry)
     worker = worker_id or new_worker_id("lifecycle")
-    _run(settings, LifecycleProcessor(settings, worker), worker)
+    _run_processor(settings, LifecycleProcessor(settings, worker), worker)
 
 
 @app.command()
@@ -92,7 +94,36 @@ def assembler(
         conversations=conversations,
     )
     worker = worker_id or new_worker_id("assembler")
-    _run(settings, AssemblyProcessor(settings, worker, choices), worker)
+    _run_processor(settings, AssemblyProcessor(settings, worker, choices), worker)
+
+
+@app.command()
+def view(
+    database: Annotated[
+        str | None, typer.Option(help="sqlite:///FILE or postgresql://USER@HOST/NAME [HEADRACE_VIEW].")
+    ] = None,
+    rebuild: Annotated[bool, typer.Option(help="Drop what is there, and read everything anew.")] = False,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    registry: Registry = None,
+    worker_id: WorkerId = None,
+) -> None:
+    """Keep the pipeline's state as SQL tables, in SQLite (headrace-view.db in this folder) or PostgreSQL.
+
+    Example: headrace processor view --database postgresql://headrace@127.0.0.1/headrace
+    """
+    from headrace.streams.view.database import DEFAULT_DATABASE, open_database
+    from headrace.streams.view.loop import ViewLoop
+    from headrace.streams.view.migrate import check_pipeline, upgrade
+    from headrace.streams.view.writer import ViewWriter
+    from headrace.streams.workers import new_worker_id
+
+    settings = settings_of(bootstrap, prefix, registry)
+    engine = open_database(database or settings.view or DEFAULT_DATABASE)
+    upgrade(engine, rebuild=rebuild)
+    check_pipeline(engine, settings)
+    worker = worker_id or new_worker_id("view")
+    _run(settings, ViewLoop(settings, ViewWriter(engine), worker), worker)
 
 
 @app.command()
@@ -109,23 +140,35 @@ def statistics(
     run_until_signal(serve(settings, worker_id, lambda worker: print_ready("statistics", worker_id=worker)))
 
 
-def _run(settings: Settings, processor: Processor, worker_id: str) -> None:
-    """Runs a processor until a signal; it announces itself as a worker meanwhile."""
+class _Loop(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def counters(self) -> dict[str, int]: ...
+    def run(self, ready: Callable[[], None]) -> None: ...
+    def stop(self) -> None: ...
+
+
+def _run_processor(settings: Settings, processor: Processor, worker_id: str) -> None:
+    from headrace.streams.kafka.transactional import TransactionalLoop
+
+    _run(settings, TransactionalLoop(settings, processor, worker_id), worker_id)
+
+
+def _run(settings: Settings, loop: _Loop, worker_id: str) -> None:
+    """Runs a processor's loop until a signal; it announces itself as a worker meanwhile."""
     import asyncio
 
     from headrace.streams.kafka.acked_producer import AckedProducer
-    from headrace.streams.kafka.transactional import TransactionalLoop
     from headrace.streams.workers import WorkerAnnouncer
 
-    loop = TransactionalLoop(settings, processor, worker_id)
-
     def ready() -> None:
-        print_ready(processor.name, worker_id=worker_id)
+        print_ready(loop.name, worker_id=worker_id)
 
     async def main() -> None:
-        producer = AckedProducer(settings, f"{processor.name}-{worker_id}-announcer")
+        producer = AckedProducer(settings, f"{loop.name}-{worker_id}-announcer")
         announcer = WorkerAnnouncer(
-            settings, producer, processor.name, worker_id=worker_id, counters=lambda: dict(processor.counters)
+            settings, producer, loop.name, worker_id=worker_id, counters=lambda: dict(loop.counters)
         )
         running = asyncio.ensure_future(asyncio.to_thread(loop.run, ready))
         try:
@@ -136,6 +179,6 @@ def _run(settings: Settings, processor: Processor, worker_id: str) -> None:
             await asyncio.wait([running])
             await announcer.stop()
             await producer.close(CLOSE_SECONDS)
-            log.info("%s stopped: %s", worker_id, processor.counters)
+            log.info("%s stopped: %s", worker_id, loop.counters)
 
     run_until_signal(main())

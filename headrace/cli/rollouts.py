@@ -1,4 +1,4 @@
-"""`headrace rollouts`: how rollouts stand, as the rollouts topic tells it."""
+"""`headrace rollouts`: how rollouts stand, as the rollouts topic or the view tells it."""
 
 from __future__ import annotations
 
@@ -7,30 +7,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headrace.cli.options import Bootstrap, Json, Prefix, Registry, print_json, print_table, settings_of
+from headrace.cli.rollout_table import STATUSES, WATCH_SECONDS, rollout_table, watch_table
+from headrace.cli.sources import AnyOf, Database, Limit, Offset, Order, since_us, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from headrace.schemas.records import RolloutState
-    from headrace.streams.settings import Settings
 
-app = typer.Typer(help="See how rollouts stand.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(help="See how rollouts stand, and cancel them.", no_args_is_help=True, add_completion=False)
 Status = Annotated[list[str] | None, typer.Option("--status", help="Only these; may be given several times.")]
-STATUSES = ("queuing", "preparing", "running", "succeeded", "failed", "requeuing", "cancelled")
-WATCH_SECONDS = 0.5
-WATCHED = 15
-"""Rollouts that the live table shows, the last that changed."""
+Some = list[str] | None
 
 
 @app.callback()
 def group() -> None:
-    """See how rollouts stand."""
+    """See how rollouts stand, and cancel them."""
 
 
 @app.command("list")
 def list_(
     status: Status = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The newest so many.")] = None,
+    since: Annotated[str | None, typer.Option(help="Asked for or ended since: 90s, 5m, 1h, 2d, or a time.")] = None,
+    id: Annotated[Some, typer.Option("--id", help="Only these; may be given several times.")] = None,
+    id_contains: Annotated[str | None, typer.Option(help="A part of the id.")] = None,
+    mode: Annotated[Some, typer.Option(help="train, val or test.")] = None,
+    run: Annotated[Some, typer.Option(help="Of these runs.")] = None,
+    in_group: Annotated[Some, typer.Option("--group", help="Of these groups.")] = None,
+    any_of: AnyOf = False,
+    sort_by: Annotated[str | None, typer.Option(help="A field, from one end of its order.")] = None,
+    order: Annotated[Order, typer.Option(help="Which end of --sort-by comes first.")] = Order.asc,
+    limit: Limit = None,
+    offset: Offset = 0,
+    database: Database = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
     registry_url: Registry = None,
@@ -38,23 +45,48 @@ def list_(
 ) -> None:
     """List the newest state of every rollout, in the order in which they were asked for.
 
-    Example: headrace rollouts list --status failed --limit 20 --json
+    Without --sort-by, --limit takes the newest ones and --offset leaves out newer ones, so that pages go back in time.
+
+    Example: headrace rollouts list --status failed --since 1h --limit 20 --json
     """
-    wanted = _checked(status)
-    found = [s for s in _newest(settings_of(bootstrap, prefix, registry_url)) if not wanted or s.status in wanted]
-    found.sort(key=lambda s: (s.enqueued_at, s.rollout_id))
-    if limit is not None:
-        found = found[-limit:]
+    from headrace.streams.kafka.clock import wall_us
+    from headrace.streams.view.selection import Condition, Selection
+    from headrace.streams.view.source import CHANGED_AT, ROLLOUT_FIELDS, ROLLOUT_TIES
+
+    _check_status(status)
+    if sort_by is not None and sort_by not in ROLLOUT_FIELDS:
+        raise typer.BadParameter(f"{sort_by!r}; there are {', '.join(ROLLOUT_FIELDS)}", param_hint="--sort-by")
+    named = {"status": status, "rollout_id": id, "mode": mode, "run_id": run, "group_id": in_group}
+    conditions = [Condition(field, "in", tuple(values)) for field, values in named.items() if values]
+    if id_contains is not None:
+        conditions.append(Condition("rollout_id", "contains", id_contains))
+    if since is not None:
+        conditions.append(Condition(CHANGED_AT, "since", since_us(since, wall_us())))
+    selection = Selection(
+        conditions=tuple(conditions),
+        logic="or" if any_of else "and",
+        sort_by=sort_by or "enqueued_at",
+        ties=ROLLOUT_TIES,
+        descending=sort_by is None or order is Order.desc,
+        limit=limit,
+        offset=offset,
+    )
+    settings = settings_of(bootstrap, prefix, registry_url)
+    with source_of(settings, database, "rollouts-list") as source:
+        found = source.rollouts(selection)
+    if sort_by is None:
+        found.reverse()
     if json:
         for state in found:
             print_json(_plain(state))
         return
-    print_table(_table(found))
+    print_table(rollout_table(found))
 
 
 @app.command()
 def show(
     rollout_id: Annotated[str, typer.Argument(help="Which rollout.")],
+    database: Database = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
     registry_url: Registry = None,
@@ -65,13 +97,10 @@ def show(
     Example: headrace rollouts show ro-1f0c2a --json
     """
     from headrace.streams.errors import HeadraceError
-    from headrace.streams.kafka.admin import partition_ids
-    from headrace.streams.kafka.partitioner import partition_of
 
     settings = settings_of(bootstrap, prefix, registry_url)
-    count = len(partition_ids(settings, settings.topic("rollouts")))
-    states = _newest(settings, [partition_of(rollout_id, count)], rollout_id)
-    state = next((s for s in states if s.rollout_id == rollout_id), None)
+    with source_of(settings, database, "rollouts-show") as source:
+        state = source.rollout(rollout_id)
     if state is None:
         raise HeadraceError(
             f"no rollout {rollout_id!r} on {settings.topic('rollouts')}; `headrace rollouts list` names those "
@@ -83,6 +112,31 @@ def show(
     from rich.console import Console
 
     Console().print_json(data=_plain(state))
+
+
+@app.command()
+def cancel(
+    rollout_ids: Annotated[list[str], typer.Argument(help="Which rollouts.")],
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    registry_url: Registry = None,
+    json: Json = False,
+) -> None:
+    """Ask for the end of rollouts: waiting ones are cancelled by lifecycle, running ones by their runners.
+
+    One that nobody has asked for is an error, and then nothing is cancelled.
+
+    Example: headrace rollouts cancel ro-1f0c2a ro-77b01d
+    """
+    from headrace.streams.producing.cancelling import cancel_rollouts
+
+    for outcome in cancel_rollouts(settings_of(bootstrap, prefix, registry_url), rollout_ids):
+        if json:
+            print_json({"rollout_id": outcome.rollout_id, "status": outcome.status, "requested": outcome.requested})
+        elif outcome.requested:
+            print(f"{outcome.rollout_id} is {outcome.status or 'not taken yet'}: asked to cancel")
+        else:
+            print(f"{outcome.rollout_id} is {outcome.status}: {outcome.reason}")
 
 
 @app.command()
@@ -106,7 +160,7 @@ def watch(
     from headrace.streams.kafka.messages import Message
     from headrace.streams.kafka.reading import TopicFollower
 
-    wanted = _checked(status)
+    wanted = _check_status(status)
     settings = settings_of(bootstrap, prefix, registry_url)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     changes: SimpleQueue[RolloutState] = SimpleQueue()
@@ -120,7 +174,7 @@ def watch(
     try:
         if sys.stdout.isatty() and not json:
             follower.start()
-            _watch_table(changes)
+            watch_table(changes)
             return
         follower.start_later()
         while True:
@@ -138,91 +192,14 @@ def watch(
         follower.close()
 
 
-def _watch_table(changes: Any) -> None:
-    import time
-    from collections import Counter
-
-    from rich.console import Group
-    from rich.live import Live
-    from rich.text import Text
-
-    states: dict[str, RolloutState] = {}
-    with Live(refresh_per_second=4) as live:
-        while True:
-            while not changes.empty():
-                state = changes.get()
-                states.pop(state.rollout_id, None)  # so that the last that changed stands last
-                states[state.rollout_id] = state
-            counts = Counter(s.status for s in states.values())
-            line = "  ".join(f"{name} {counts[name]}" for name in STATUSES if counts[name])
-            live.update(Group(Text(line or "no rollouts yet"), _table(list(states.values())[-WATCHED:])))
-            time.sleep(WATCH_SECONDS)
-
-
-def _checked(status: list[str] | None) -> set[str]:
+def _check_status(status: list[str] | None) -> set[str]:
     unknown = [s for s in status or [] if s not in STATUSES]
     if unknown:
         raise typer.BadParameter(f"{unknown[0]!r}; there are {', '.join(STATUSES)}", param_hint="--status")
     return set(status or [])
 
 
-def _newest(settings: Settings, partitions: Iterable[int] | None = None, only: str | None = None) -> list[RolloutState]:
-    """The last state of every rollout; what cannot be read is named on stderr by the log."""
-    import logging
-
-    from headrace.schemas.records import RolloutState
-    from headrace.streams.codec import Codec, DecodeError
-    from headrace.streams.kafka.admin import partition_ids
-    from headrace.streams.kafka.reading import read_topic
-
-    topic = settings.topic("rollouts")
-    if partitions is None:
-        partitions = partition_ids(settings, topic)
-    last: dict[bytes, bytes] = {}
-    for message in read_topic(settings, topic, partitions, client_id="rollouts-list"):
-        key, value = message.key() or b"", message.value()
-        if only is not None and key != only.encode():
-            continue
-        if value is None:
-            last.pop(key, None)
-        else:
-            last[key] = value
-    codec = Codec(settings)
-    states: list[RolloutState] = []
-    for key, value in last.items():
-        try:
-            states.append(codec.decode_as(RolloutState, value))
-        except DecodeError as error:
-            logging.getLogger(__name__).warning("%s: state of %r cannot be read: %s", topic, key, error)
-    return states
-
-
 def _plain(state: RolloutState) -> dict[str, Any]:
     import msgspec
 
     return msgspec.to_builtins(state)
-
-
-def _table(states: list[RolloutState]) -> Any:
-    from datetime import UTC, datetime
-
-    from rich.table import Table
-
-    def clock(at: int | None) -> str:
-        return datetime.fromtimestamp(at / 1e6, UTC).strftime("%H:%M:%S.%f")[:-3] if at else ""
-
-    table = Table("rollout", "status", "mode", "run", "group", "attempts", "enqueued", "ended (UTC)", "error")
-    for s in states:
-        error = next((a.error for a in reversed(s.attempts) if a.error), None)
-        table.add_row(
-            s.rollout_id,
-            s.status,
-            s.mode or "",
-            s.run_id or "",
-            f"{s.group_id} {s.sample_index + 1}/{s.group_size}" if s.group_id else "",
-            str(len(s.attempts)),
-            clock(s.enqueued_at),
-            clock(s.ended_at),
-            f"{error.type}: {error.message}"[:80] if error else "",
-        )
-    return table

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, cast
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -78,6 +78,18 @@ def describe(settings: Settings, admin: AdminClient | None = None) -> dict[str, 
     return {name: meta for name, meta in cast(dict[str, Any], topics).items() if name in names}
 
 
+def cluster_id(settings: Settings) -> str:
+    """The cluster's own id.
+
+    Raises:
+        BrokerUnavailableError: no broker answered.
+    """
+    try:
+        return str(make_admin(settings).list_topics(timeout=LOOK_SECONDS).cluster_id)
+    except KafkaException as error:
+        raise BrokerUnavailableError(f"no broker answers at {settings.bootstrap}: {error.args[0].str()}") from error
+
+
 def partition_ids(settings: Settings, topic: str, admin: AdminClient | None = None) -> list[int]:
     """The partitions that a topic (full name) has in the cluster, whatever the settings say.
 
@@ -89,6 +101,22 @@ def partition_ids(settings: Settings, topic: str, admin: AdminClient | None = No
     if topic not in there:
         raise TopicError(f"{topic} is missing at {settings.bootstrap}; `headrace topics create` makes it")
     return sorted(there[topic].partitions)
+
+
+def topic_ids(names: list[str], admin: AdminClient) -> dict[str, str]:
+    """Kafka's own id of each topic (KIP-516): one that was deleted and made anew has another.
+
+    Raises:
+        TopicError: there is no such topic.
+    """
+    found: dict[str, str] = {}
+    answers = cast(dict[str, Any], admin.describe_topics(TopicCollection(names), request_timeout=TIMEOUT_SECONDS))
+    for name, future in answers.items():
+        try:
+            found[name] = str(future.result().topic_id)
+        except KafkaException as error:
+            raise TopicError(f"{name}: {error.args[0].str()}; `headrace topics create` makes missing topics") from error
+    return found
 
 
 def create_topics(settings: Settings) -> list[str]:

@@ -2,7 +2,7 @@
 
 from headrace.schemas.records import Record
 from headrace.streams.codec import Codec, DecodeError
-from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.messages import Message, key_of
 from headrace.streams.kafka.partitioner import partition_of
 from headrace.streams.settings import Settings
 from headrace.streams.topics import TOPICS
@@ -23,50 +23,77 @@ class RefusedError(Exception):
 
 
 class Intake:
-    """Decodes the records of co-partitioned topics and checks that they stand where their key belongs."""
+    """Decodes the records of topics and checks that those of co-partitioned ones stand where their key belongs."""
 
     def __init__(self, settings: Settings, topics: tuple[str, ...], partitions: int) -> None:
         self._codec = Codec(settings)
         self._partitions = partitions
         self._names = {settings.topic(t): t for t in topics}
         self._allowed = {t: TOPICS[t].records for t in topics}
+        self._co_partitioned = {t for t in topics if TOPICS[t].co_partitioned}
         self._checked: dict[bytes, tuple[str, int]] = {}
 
     def short_name(self, topic: str) -> str:
         """The catalogue's name of a topic that is read."""
         return self._names[topic]
 
+    def key(self, topic: str, message: Message) -> str:
+        """The key of a message; `topic` is the short name.
+
+        Raises:
+            RefusedError: `null_key`, `undecodable_key` or `wrong_partition`.
+        """
+        key = message.key()
+        if key is None:
+            raise RefusedError("null_key", f"records of {topic} are keyed by {TOPICS[topic].key}")
+        checked = self._checked.get(key)
+        if checked is None:
+            checked = self._check(key)
+        text, partition = checked
+        if partition != message.partition() and topic in self._co_partitioned:
+            raise RefusedError("wrong_partition", f"murmur2 of the key says partition {partition}")
+        return text
+
     def record(self, topic: str, message: Message) -> Record:
         """The record of a message; `topic` is the short name.
 
         Raises:
-            RefusedError: `null_key`, `undecodable_key`, `wrong_partition`, `key_mismatch`, or a reason of DecodeError.
+            RefusedError: as `key`; `wrong_key`, `wrong_record`, or a reason of DecodeError.
+            UnavailableError: what else it needs (registry, claim-check store) does not answer now.
         """
-        key = message.key()
-        if key is None:
-            raise RefusedError("null_key", f"records of {topic} are keyed by rollout_id")
-        checked = self._checked.get(key)
-        if checked is None:
-            checked = self._check(key)
-        rollout_id, partition = checked
-        if partition != message.partition():
-            raise RefusedError("wrong_partition", f"murmur2 of the key says partition {partition}")
+        key = self.key(topic, message)
         try:
             record = self._codec.decode(message.value())
         except DecodeError as error:
             raise RefusedError(error.reason, str(error)) from error
         if record.SCHEMA not in self._allowed[topic]:
             raise RefusedError("wrong_record", f"a {record.SCHEMA} in {topic}")
-        if record.rollout_id != rollout_id:  # type: ignore[attr-defined]
-            raise RefusedError("key_mismatch", f"the key is {rollout_id!r}, the record says otherwise")
+        its_own: str = record.rollout_id if topic in self._co_partitioned else key_of(record)  # type: ignore[attr-defined]
+        if its_own != key:
+            raise RefusedError("wrong_key", f"the key is {key!r}, the record says {its_own!r}")
         return record
 
+    def text_of_key(self, topic: str, message: Message) -> str:
+        """The key of a message wherever it stands, for those that are read by the million.
+
+        Raises:
+            RefusedError: `null_key` or `undecodable_key`.
+        """
+        key = message.key()
+        if key is None:
+            raise RefusedError("null_key", f"records of {topic} are keyed by {TOPICS[topic].key}")
+        return _text(key)
+
     def _check(self, key: bytes) -> tuple[str, int]:
-        try:
-            rollout_id = key.decode()
-        except UnicodeDecodeError as error:
-            raise RefusedError("undecodable_key", str(error)) from error
+        rollout_id = _text(key)
         if len(self._checked) >= REMEMBERED_KEYS:
             self._checked.clear()
         checked = self._checked[key] = (rollout_id, partition_of(rollout_id, self._partitions))
         return checked
+
+
+def _text(key: bytes) -> str:
+    try:
+        return key.decode()
+    except UnicodeDecodeError as error:
+        raise RefusedError("undecodable_key", str(error)) from error

@@ -28,6 +28,16 @@ class TransactionalLoop:
         self._worker_id = worker_id
         self._stopping = threading.Event()
 
+    @property
+    def name(self) -> str:
+        """The processor's."""
+        return self._processor.name
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """The processor's."""
+        return self._processor.counters
+
     def stop(self) -> None:
         """Ends `run` after the transaction under way; callable from any thread."""
         self._stopping.set()

@@ -2,15 +2,18 @@
 
 import json
 import signal
+import time
 from typing import Any
 
 import pytest
 
 from headrace.schemas.records import AttemptState, ErrorInfo, RolloutState
 from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.kafka.clock import wall_us
 from headrace.streams.settings import Settings
 
 pytestmark = pytest.mark.kafka
+HOUR = 3_600_000_000  # microseconds
 
 
 def state(n: int, status: str, **values: Any) -> RolloutState:
@@ -62,3 +65,64 @@ async def test_watch_prints_every_state(headrace: Any, settings: Settings) -> No
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 0
     await producer.close()
+
+
+async def test_filters_order_and_pages(headrace: Any, settings: Settings) -> None:
+    producer = AckedProducer(settings, "test")
+    now = wall_us()
+    for n in range(6):
+        await producer.send(
+            RolloutState(
+                rollout_id=f"ro-{n}",
+                status="failed" if n % 2 else "running",
+                run_id=f"run-{n // 3}",
+                mode="train",
+                enqueued_at=now - (6 - n) * HOUR,
+            )
+        )
+    await producer.close()
+
+    def ids(*options: str) -> list[str]:
+        return [r["rollout_id"] for r in headrace.json("rollouts", "list", "--json", *options)]
+
+    assert ids("--limit", "2") == ["ro-4", "ro-5"]
+    assert ids("--limit", "2", "--offset", "2") == ["ro-2", "ro-3"]
+    assert ids("--since", "150m", "--status", "failed") == ["ro-5"]
+    assert ids("--run", "run-0", "--mode", "train", "--sort-by", "rollout_id", "--order", "desc") == [
+        "ro-2",
+        "ro-1",
+        "ro-0",
+    ]
+    assert ids("--id", "ro-1", "--id", "ro-9", "--id-contains", "-4", "--any") == ["ro-1", "ro-4"]
+    wrong = headrace("rollouts", "list", "--sort-by", "size")
+    assert (wrong.returncode, "enqueued_at" in wrong.stderr) == (2, True)
+    assert headrace("rollouts", "list", "--since", "soon").returncode == 2
+
+
+async def test_cancel_says_what_it_did(headrace: Any, settings: Settings) -> None:
+    (tasks,) = headrace.json("tasks", "produce", "-", stdin='{"input": 1, "rollout_id": "ro-queued"}\n')
+    assert tasks["produced"] == 1
+    producer = AckedProducer(settings, "test")
+    await producer.send(RolloutState(rollout_id="ro-done", status="succeeded", enqueued_at=1, ended_at=2))
+    await producer.close()
+
+    unknown = headrace("rollouts", "cancel", "ro-queued", "ro-x", "ro-y")
+    assert unknown.returncode == 1
+    assert "ro-x, ro-y" in unknown.stderr
+    rows = headrace.json("rollouts", "cancel", "ro-queued", "ro-done", "--json")
+    assert rows == [
+        {"rollout_id": "ro-queued", "status": None, "requested": True},
+        {"rollout_id": "ro-done", "status": "succeeded", "requested": False},
+    ]
+    lifecycle = headrace.start("processor", "lifecycle")
+    try:
+        assert lifecycle.stdout.readline()
+        deadline = time.monotonic() + 60
+        while (shown := headrace("rollouts", "show", "ro-queued", "--json")).returncode or (
+            json.loads(shown.stdout)["status"] != "cancelled"
+        ):
+            assert time.monotonic() < deadline, shown
+    finally:
+        lifecycle.terminate()
+        lifecycle.wait(30)
+    assert "it has ended" in headrace("rollouts", "cancel", "ro-queued").stdout

@@ -1,0 +1,71 @@
+"""The loop around the sessions: a lost one is followed by a new one, which reads on where the database stands."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from headrace.streams.errors import HeadraceError
+from headrace.streams.settings import Settings
+from headrace.streams.view.session import NAME, ViewSession
+from headrace.streams.view.writer import ViewWriter
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 1.0  # between a lost session and the next
+
+
+class ViewLoop:
+    """Reads the pipeline's topics as a group and keeps the database's rows.
+
+    Attributes:
+        counters: records read by topic, dead letters by reason, transactions.
+    """
+
+    name = NAME
+
+    def __init__(self, settings: Settings, writer: ViewWriter, worker_id: str) -> None:
+        self.counters: dict[str, int] = {}
+        self._settings = settings
+        self._writer = writer
+        self._worker_id = worker_id
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Ends `run` after the batch under way; callable from any thread."""
+        self._stopping.set()
+
+    def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Runs until `stop`; calls `ready` once, after the first assignment.
+
+        Raises:
+            ViewError: the database cannot be used as it is.
+            BrokerUnavailableError, DatabaseUnavailableError: no answer at the start; later ones are waited for.
+        """
+        told = False
+
+        def assigned() -> None:
+            nonlocal told
+            if not told:
+                told = True
+                ready()
+
+        while not self._stopping.is_set():
+            try:
+                self._run_session(assigned)
+            except HeadraceError as error:
+                if not error.retriable or not told:
+                    raise
+                log.warning("%s: %s; reading on with a new consumer", NAME, error)
+                self._count("sessions_lost", 1)
+                self._stopping.wait(PAUSE_SECONDS)
+
+    def _run_session(self, assigned: Callable[[], None]) -> None:
+        session = ViewSession(self._settings, self._writer, self._worker_id, self._count, assigned)
+        try:
+            while not self._stopping.is_set():
+                session.turn()
+        finally:
+            session.close()
+
+    def _count(self, name: str, more: int) -> None:
+        self.counters[name] = self.counters.get(name, 0) + more

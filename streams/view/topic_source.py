@@ -1,0 +1,109 @@
+"""The same answers from the topics alone: the partitions in question are read from their beginning."""
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
+
+from sqlalchemy import Table
+
+from headrace.schemas.records import Record, Reward, RolloutState, Span, Trajectory
+from headrace.streams.codec import Codec, DecodeError
+from headrace.streams.kafka.admin import partition_ids
+from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.partitioner import murmur2, partition_of
+from headrace.streams.kafka.reading import read_topic
+from headrace.streams.settings import Settings
+from headrace.streams.view.fields import fields_of
+from headrace.streams.view.rows import Place, Row, reward_row
+from headrace.streams.view.selection import Selection, select_from
+from headrace.streams.view.source import Fields, rollout_field
+from headrace.streams.view.span_rows import span_row
+from headrace.streams.view.tables import rewards, spans, trajectories
+from headrace.streams.view.training_rows import trajectory_row
+
+log = logging.getLogger(__name__)
+R = TypeVar("R", bound=Record)
+
+
+class TopicSource:
+    """Answers from the topics, as new as they are."""
+
+    def __init__(self, settings: Settings, client_id: str) -> None:
+        self._settings = settings
+        self._client_id = client_id
+        self._codec = Codec(settings)
+
+    def close(self) -> None:
+        """There is nothing to let go."""
+
+    def rollouts(self, selection: Selection) -> list[RolloutState]:
+        return select_from(self._newest(), selection, rollout_field)
+
+    def rollout(self, rollout_id: str) -> RolloutState | None:
+        return next(iter(self._newest(rollout_id)), None)
+
+    def spans(self, rollout_id: str) -> list[Fields]:
+        found: dict[tuple[str | None, str, str], Fields] = {}
+        for span, message in self._records(Span, "spans", rollout_id, rollout_id):
+            identity = (span.attempt_id, span.trace_id, span.span_id)
+            if identity not in found:
+                found[identity] = _fields(spans, partial(span_row, span), message)
+        return list(found.values())
+
+    def rewards(self, rollout_id: str) -> list[Fields]:
+        found: dict[str, Fields] = {}
+        for reward, message in self._records(Reward, "rewards", rollout_id, rollout_id):
+            if reward.reward_id not in found:
+                found[reward.reward_id] = _fields(rewards, partial(reward_row, reward), message)
+        return list(found.values())
+
+    def trajectory(self, rollout_id: str, group_id: str | None) -> Fields | None:
+        newest: Fields | None = None
+        for trajectory, message in self._records(Trajectory, "triplets", group_id or rollout_id, rollout_id):
+            if newest is None or trajectory.revision > newest["revision"]:
+                newest = _fields(trajectories, partial(trajectory_row, trajectory), message)
+        return newest
+
+    def _newest(self, only: str | None = None) -> list[RolloutState]:
+        """The last state of every rollout; what cannot be read is named by the log."""
+        topic = self._settings.topic("rollouts")
+        partitions = partition_ids(self._settings, topic)
+        if only is not None:
+            partitions = [partition_of(only, len(partitions))]
+        last: dict[bytes, Message] = {}
+        for message in read_topic(self._settings, topic, partitions, client_id=self._client_id):
+            key = message.key() or b""
+            if only is not None and key != only.encode():
+                continue
+            if message.value() is None:
+                last.pop(key, None)
+            else:
+                last[key] = message
+        return [state for message in last.values() if (state := self._decoded(RolloutState, message)) is not None]
+
+    def _records(self, kind: type[R], topic: str, key: str, rollout_id: str) -> Iterable[tuple[R, Message]]:
+        """The records of a rollout in the partition of a key."""
+        name = self._settings.topic(topic)
+        count = len(partition_ids(self._settings, name))
+        # Only segments of an id stand where another key's hash says.
+        partition = partition_of(key, count) if topic != "triplets" else (murmur2(key.encode()) & 0x7FFFFFFF) % count
+        wanted = key.encode()
+        for message in read_topic(self._settings, name, [partition], client_id=self._client_id):
+            record = self._decoded(kind, message) if message.key() == wanted else None
+            if record is not None and getattr(record, "rollout_id", None) == rollout_id:
+                yield record, message
+
+    def _decoded(self, kind: type[R], message: Message) -> R | None:
+        try:
+            return self._codec.decode_as(kind, message.value())
+        except DecodeError as error:
+            log.warning(
+                "%s[%s] offset %s cannot be read: %s", message.topic(), message.partition(), message.offset(), error
+            )
+            return None
+
+
+def _fields(table: Table, row_at: Callable[[Place], Row], message: Message) -> Fields:
+    place = Place(message.partition() or 0, message.offset() or 0, message.timestamp()[1] * 1000)
+    return fields_of((c.name for c in table.columns), row_at(place))
