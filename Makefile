@@ -7,19 +7,22 @@ PYTHON_VLLM ?= $(shell for p in python3.12 python3.11 $(PYTHON); do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null && echo $$p && break; done)
 UV ?= $(or $(shell command -v uv 2>/dev/null),.tools/uv/bin/uv)
 ARGS ?=
+KILLS ?= 20
+SEED ?= 1
 
 PACKAGES = headrace schemas streams connectors trainers deploy
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --only-binary :all: \
 	--no-emit-index-url --no-header
 export UV_PYTHON_DOWNLOADS = never
 
-.PHONY: help setup setup-vllm setup-registry demo test lint format lock clean
+.PHONY: help setup setup-vllm setup-registry demo test chaos lint format lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make setup      everything that the headrace command needs, in .venv'
 	@echo 'make demo       train a small model on this machine and watch it learn'
 	@echo 'make test       the whole suite on real Kafka (ARGS="-k broker" for a part of it)'
+	@echo 'make chaos      kill processes of a whole pipeline at random, check that it cost nothing (KILLS=200 SEED=1)'
 	@echo 'make lint       ruff and pyright; make format mends what it can'
 	@echo 'make lock       resolve the requirements anew (ARGS=--upgrade for newer versions)'
 	@echo 'make clean      remove what was installed here; downloads stay in the user cache'
@@ -63,6 +66,9 @@ demo: setup
 
 test: setup setup-registry setup-vllm
 	.venv/bin/python -m pytest $(ARGS)
+
+chaos: setup
+	.venv/bin/python -m tests.chaos --kills $(KILLS) --seed $(SEED) $(ARGS)
 
 lint: .venv/.installed
 	.venv/bin/ruff check .
