@@ -9,12 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from headrace.streams.settings import load_settings
-from tests.chaos.cancelling import Canceller
-from tests.chaos.members import COMMAND, PREFIX, Pipeline
+from tests.chaos.members import COMMAND, Pipeline
 from tests.chaos.tasks import batch, cancels
 
 AGAIN_SECONDS = 1.0
+CANCEL_SECONDS = 2.0
 COMMAND_SECONDS = 60.0
 
 
@@ -23,7 +22,7 @@ class Feeding:
 
     Attributes:
         asked: rollouts whose tasks a command said that it had produced.
-        repeated: commands that failed.
+        repeated: commands that failed, and were given again.
     """
 
     def __init__(self, pipeline: Pipeline, *, groups: int, period: float) -> None:
@@ -33,9 +32,7 @@ class Feeding:
         self._stopping = threading.Event()
         self._cancels: list[tuple[float, str]] = []
         self._lock = threading.Lock()
-        self._request_cancels = Canceller(load_settings(bootstrap=pipeline.bootstrap, prefix=PREFIX))
         self.asked: list[str] = []
-        self.cancelled = 0
         self.repeated = 0
         self._feeder = threading.Thread(target=self._feed, name="feeder", daemon=True)
         self._canceller = threading.Thread(target=self._cancel, name="canceller", daemon=True)
@@ -80,9 +77,12 @@ class Feeding:
                 due: list[str] = []
                 while self._cancels and self._cancels[0][0] <= time.monotonic():
                     due.append(heapq.heappop(self._cancels)[1])
-            if due and self._request_cancels(due):
-                self.cancelled += len(due)
-            time.sleep(AGAIN_SECONDS)
+            if due and not self._run("rollouts", "cancel", *due):
+                self.repeated += 1
+                with self._lock:
+                    for rollout_id in due:
+                        heapq.heappush(self._cancels, (time.monotonic(), rollout_id))
+            time.sleep(CANCEL_SECONDS)
 
     def _run(self, *argv: str) -> bool:
         log = self._pipeline.out / "logs" / f"{argv[0]}.log"

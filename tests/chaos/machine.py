@@ -94,7 +94,7 @@ def run(options: Options) -> tuple[dict[str, Any], Report]:
         "drained": drained,
         "dead_letters": dead_letters,
         "cancelled": report.statuses.get("cancelled", 0),
-        "produce_repeated": feeding.repeated,
+        "commands_repeated": feeding.repeated,
         "seconds": round(time.monotonic() - began, 1),
     }
     keep(options.out, line, report, log, fleet.disturbances())

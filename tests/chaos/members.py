@@ -83,7 +83,7 @@ class Pipeline:
             "sync": ("sync", "--policy", POLICY, *worker),
             "lifecycle": ("processor", "lifecycle", *worker),
             "assembler": ("processor", "assembler", *worker),
-            "view": ("processor", "view", "--url", f"sqlite:///{self.view}", *worker),
+            "view": ("processor", "view", "--database", f"sqlite:///{self.view}", *worker),
             "runner": (
                 *("runner", f"{AGENT}:agent", "--concurrency", str(CONCURRENCY), "--drain", str(DRAIN_SECONDS)),
                 *worker,

@@ -23,7 +23,7 @@ def recoveries(log: Log, disturbances: Sequence[Disturbance], what: str) -> dict
         if disturbance.what != what:
             continue
         since = disturbance.since if what == "kill" else disturbance.until
-        at = first_progress(log, disturbance, since)
+        at = first_progress(log, disturbance)
         if at is None:
             continue
         if any(d.name == disturbance.name and since <= d.since <= at for d in disturbances[index + 1 :]):
@@ -38,9 +38,13 @@ def percentiles(seconds: Iterable[float]) -> dict[str, float]:
     return {f"p{p}": round(_rank(ordered, p), 2) for p in (50, 99)} | {"n": len(ordered)}
 
 
-def first_progress(log: Log, disturbance: Disturbance, since: int) -> int | None:
-    """When the part got on with its work for the first time after a moment; milliseconds since the epoch."""
-    part, name = disturbance.part, disturbance.name
+def first_progress(log: Log, disturbance: Disturbance) -> int | None:
+    """When the part got on with its work for the first time, milliseconds since the epoch.
+
+    What is known to be of the process itself counts from its restart or waking: what the killed one had sent may reach
+    the log after its death. Of processors it is asked when the work goes on, wherever.
+    """
+    part, name, since = disturbance.part, disturbance.name, disturbance.until
     if part == "runner":
         return _first(log.attempts, since, lambda e: e["worker_id"] == name and e["lost_reason"] != "lease")
     if part == "trainer":
@@ -51,6 +55,8 @@ def first_progress(log: Log, disturbance: Disturbance, since: int) -> int | None
         return _first(log.workers, since, lambda e: e.key == name and (e["loaded_version"] or 0) > 0)
     if part in ANNOUNCED:
         return _first(log.workers, since, lambda e: e.key == name and e["status"] != "gone")
+    if disturbance.what == "kill":
+        since = disturbance.since
     return _all_partitions(log.rollouts if part == "lifecycle" else log.assembled, since)
 
 
