@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "topics": ("topics", "Make, list and check the pipeline's topics."),
     "schemas": ("schemas", "Show, register and check the Avro schemas."),
     "tasks": ("tasks", "Produce tasks."),
-    "rollouts": ("rollouts", "See how rollouts stand."),
+    "rollouts": ("rollouts", "See how rollouts stand, and cancel them."),
     "runner": ("runner", "Run an agent on tasks."),
     "processor": ("processor", "Run a stream processor."),
     "gateway": ("gateway", "Run the OpenAI-compatible gateway that records every call."),
@@ -26,8 +26,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sync": ("sync", "Load published weights into the engines."),
     "trainer": ("trainer", "Train a policy from triplets."),
     "model": ("model", "Make the small model of the demo."),
-    "traces": ("traces", "Assemble traces without a broker."),
-    "dlq": ("dlq", "Read dead letters."),
+    "traces": ("traces", "See what rollouts did, span by span."),
+    "dlq": ("dlq", "Read and replay dead letters."),
+    "bench": ("bench", "Measure a pipeline under a known load."),
 }
 EXIT_FAILED = 1
 

@@ -129,7 +129,7 @@ def pss_bytes(pid: int) -> int:
 
 
 class Processes:
-    """The processes of one pipeline. Whatever happens, `stop` ends them all; if their owner is killed, the kernel does."""
+    """The processes of a pipeline. `stop` ends them all whatever happens; if their owner is killed, the kernel does."""
 
     def __init__(self, logs: Path, environment: dict[str, str] | None = None) -> None:
         logs.mkdir(parents=True, exist_ok=True)
