@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from tests.chaos.machine import Options, run
-from tests.chaos.members import parts_there
+from tests.chaos.members import parts_but
 from tests.chaos.plan import plan
 
 SHOWN = 20
@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--period", type=float, default=3.0, help="seconds between two batches of tasks")
     parser.add_argument("--drain", type=float, default=240.0, help="seconds that the drain may take")
     parser.add_argument("--out", type=Path, default=None, help="a folder that is not there yet")
+    parser.add_argument("--without", action="append", default=[], metavar="PART", help="a part to leave out")
     parser.add_argument("--keep", action="store_true", help="keep the topics of a clean run too")
     parser.add_argument("--plan", action="store_true", help="print what would happen, and when")
     args = parser.parse_args()
@@ -40,10 +41,11 @@ def main() -> None:
         groups=args.groups,
         period=args.period,
         drain=args.drain,
+        without=tuple(args.without),
         keep=args.keep,
     )
     if args.plan:
-        for at, what, name in plan(options.plan_settings(parts_there())):
+        for at, what, name in plan(options.plan_settings(parts_but(args.without))):
             print(f"{at:9.3f} {what} {name}")
         return
     line, report = run(options)

@@ -141,11 +141,11 @@ class Fleet:
         """Waits for ready lines.
 
         Raises:
-            NotReadyError: one did not come in time.
+            NotReadyError: one did not come in time, or its process has ended.
         """
         deadline = time.monotonic() + READY_SECONDS
         while missing := [n for n in names if self.ready(n) is None]:
-            if time.monotonic() > deadline:
+            if any(not self.alive(n) for n in missing) or time.monotonic() > deadline:
                 raise NotReadyError(f"{', '.join(missing)}: not ready; the logs are in {self.logs}")
             time.sleep(POLL_SECONDS)
 

@@ -13,7 +13,7 @@ from tests.chaos.checker import TERMINAL, Report, check
 from tests.chaos.entries import Entry, Log, by_key
 from tests.chaos.feeding import Feeding
 from tests.chaos.fleet import POLL_SECONDS, Fleet
-from tests.chaos.members import PREFIX, Pipeline, choose_ports, parts_there
+from tests.chaos.members import PREFIX, Pipeline, choose_ports, parts_but
 from tests.chaos.plan import Op, PlanSettings, first_members, plan
 from tests.chaos.recovery import percentiles, recoveries
 from tests.chaos.report import keep
@@ -34,6 +34,7 @@ class Options:
         lease: seconds; a third of it and four thirds are the times for which a process is stopped.
         groups, period: so many groups of tasks are asked for every so many seconds.
         drain: seconds that the pipeline may take to finish what was asked for.
+        without: parts that are left out.
         keep: the folder stays as it is even when nothing is wrong.
     """
 
@@ -45,6 +46,7 @@ class Options:
     groups: int
     period: float
     drain: float
+    without: tuple[str, ...] = ()
     keep: bool = False
 
     def plan_settings(self, parts: tuple[str, ...]) -> PlanSettings:
@@ -66,7 +68,7 @@ def run(options: Options) -> tuple[dict[str, Any], Report]:
         NotReadyError: the pipeline did not start.
         FileExistsError: the folder is there already.
     """
-    parts = parts_there()
+    parts = parts_but(options.without)
     options.out.mkdir(parents=True)
     ops = plan(options.plan_settings(parts))
     pipeline = Pipeline(options.out, options.seed, options.lease, parts, choose_ports(parts))

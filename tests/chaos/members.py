@@ -2,8 +2,8 @@
 
 import random
 import socket
-import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,14 +98,9 @@ class Pipeline:
         return Part(name, argv[part_of(name)])
 
 
-def parts_there() -> tuple[str, ...]:
-    """The parts whose commands exist."""
-    return tuple(p for p in WEIGHTS if p != "view" or has_command("processor", "view"))
-
-
-def has_command(*argv: str) -> bool:
-    """Whether `headrace` has a command."""
-    return subprocess.run([COMMAND, *argv, "--help"], capture_output=True).returncode == 0
+def parts_but(left_out: Iterable[str]) -> tuple[str, ...]:
+    """All parts but some."""
+    return tuple(p for p in WEIGHTS if p not in set(left_out))
 
 
 def choose_ports(parts: tuple[str, ...]) -> dict[str, int]:
