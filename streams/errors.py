@@ -16,11 +16,20 @@ class SettingsError(HeadraceError):
 
 
 class RecordTooLargeError(HeadraceError):
-    """A value above `max_message_bytes`."""
+    """A value above `max_message_bytes` that no claim-check store takes."""
 
 
 class BrokerUnavailableError(HeadraceError):
     """No broker answered in time."""
+
+    retriable = True
+
+
+class UnavailableError(HeadraceError):
+    """Something beside the brokers that a record needs (registry, claim-check store) does not answer now.
+
+    The record is not at fault, and no dead letter: whoever reads it waits, and reads it again.
+    """
 
     retriable = True
 

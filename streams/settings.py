@@ -13,6 +13,12 @@ from headrace.streams.errors import SettingsError
 FILE = "headrace.toml"
 
 
+def _default_claims() -> str:
+    from platformdirs import user_data_path
+
+    return str(user_data_path("headrace") / "claims")
+
+
 class Settings(BaseSettings):
     """What a process needs to join a pipeline, and the contracts of its topics."""
 
@@ -28,6 +34,8 @@ class Settings(BaseSettings):
     """First part of every topic and group name."""
     gateway: str | None = None
     """URL of the gateway; found through the workers topic where it is not given."""
+    view: str | None = None
+    """SQL database of the view, as a URL; where it is given, `rollouts` and `traces` ask it instead of the topics."""
     kafka: dict[str, Any] = Field(default_factory=dict)
     """Any librdkafka property, for every client (SASL, TLS, ...)."""
 
@@ -35,7 +43,13 @@ class Settings(BaseSettings):
     """Of each co-partitioned topic; fixed for a version of the topics."""
     replication_factor: int = Field(default=1, ge=1)
     max_message_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
-    """Limit of a value: of topic, producer and consumer."""
+    """Limit of a value: of topic, producer and consumer. Larger ones go by claim-check."""
+    claim_check: str = Field(default_factory=_default_claims)
+    """Where values above the limit are written: an fsspec URL or a folder that every process reaches; `off` for none."""
+    claim_check_former: list[str] = Field(default_factory=list[str])
+    """Stores that are read, but not written any more."""
+    max_claim_bytes: int = Field(default=1024 * 1024 * 1024, ge=1024)
+    """Limit of a value in a store."""
     feedback_window: timedelta = timedelta(days=7)
     """How long after a rollout's end a reward may come."""
     max_open: timedelta = timedelta(hours=24)
@@ -53,8 +67,12 @@ class Settings(BaseSettings):
     """Between two signs of life of a worker or an attempt: a third of the lease."""
     lease: timedelta = timedelta(seconds=30)
     """An attempt whose worker gives no sign of life for so long is lost."""
+    max_deliveries: int = Field(default=5, ge=1)
+    """A task whose deliveries were lost so often, by lease or with their process, fails and is a dead letter."""
     settle: timedelta = timedelta(seconds=5)
     """How long an attempt without a `complete` end is waited for."""
+    session_idle: timedelta = timedelta(seconds=600)
+    """An external rollout without a root span ends when nothing came of it for so long."""
 
     @property
     def retention(self) -> timedelta:

@@ -22,6 +22,7 @@ class Topic:
         co_partitioned: keyed by rollout_id, with the same count and partitioner as its siblings.
         compact: the last record of a key is kept.
         retention: which setting bounds its records in time.
+        followed: by all who need it, and consumed by no group.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Topic:
     single: bool = False
     compact: bool = False
     retention: str = "retention"
+    followed: bool = False
 
 
 TOPICS: dict[str, Topic] = {
@@ -43,9 +45,25 @@ TOPICS: dict[str, Topic] = {
         Topic("rewards", ("Reward",), "rollout_id", co_partitioned=True),
         Topic("assembled", ("Assembled",), "rollout_id", co_partitioned=True, compact=True, retention="forever"),
         Topic("triplets", ("Trajectory",), "group_id or rollout_id", retention="replay_window"),
-        Topic("resources", ("ResourcesUpdate",), "resources_id", single=True, compact=True, retention="forever"),
-        Topic("training", ("RunManifest", "TrainingStep"), "run_id", single=True, retention="forever"),
-        Topic("workers", ("WorkerState",), "worker_id", single=True, compact=True, retention="workers"),
+        Topic(
+            "resources",
+            ("ResourcesUpdate",),
+            "resources_id",
+            single=True,
+            compact=True,
+            retention="forever",
+            followed=True,
+        ),
+        Topic("training", ("RunManifest", "TrainingStep"), "run_id", single=True, retention="forever", followed=True),
+        Topic(
+            "workers",
+            ("WorkerState",),
+            "worker_id",
+            single=True,
+            compact=True,
+            retention="workers",
+            followed=True,
+        ),
     )
 }
 TOPIC_OF_RECORD: dict[str, str] = {record: t.name for t in TOPICS.values() for record in t.records}

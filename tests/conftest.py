@@ -26,6 +26,14 @@ class Kafka:
     pid: int
 
 
+@pytest.fixture(scope="session", autouse=True)
+def claims(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Large values go to a folder of the session, of commands that it starts too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADRACE_CLAIM_CHECK", str(tmp_path_factory.mktemp("claims")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     """A broker, started once; `HEADRACE_TEST_BOOTSTRAP` names one that runs already."""

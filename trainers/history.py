@@ -1,15 +1,15 @@
 """What the log says of a run and its policy: read at the start, the authority of a restart."""
 
-import logging
 from dataclasses import dataclass, field
 
 from headrace.schemas.records import ResourcesUpdate, RunManifest, TrainingStep, Weights
 from headrace.streams.codec import Codec, DecodeError
+from headrace.streams.kafka.dead_letters.writer import FollowerLetters
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings
 
-log = logging.getLogger(__name__)
-
+PASSED_OVER = frozenset({"empty", "unknown_framing", "malformed", "trailing_bytes", "wrong_record"})
+"""What no trainer has written: anything else may be a step of the run, without which it must not go on."""
 GOAL_REACHED = "goal_reached"
 FINISHED = "run/finished"
 
@@ -48,14 +48,22 @@ def read_history(settings: Settings, run_id: str, policy: str) -> History:
     """Reads training and resources to their read_uncommitted ends as of now.
 
     Raises:
-        DecodeError: a record of the run has a schema that this version does not know: upgrade before going on.
+        DecodeError: a record of the run has a schema that this version does not know, or its value has gone from the
+            claim-check store: upgrade, or mend the store, before going on.
     """
     codec = Codec(settings)
+    letters = FollowerLetters(settings, f"trainer-{run_id}")
     history = History()
     for message in read_topic(settings, settings.topic("training"), [0], client_id=f"trainer-{run_id}-history"):
         if message.key() != run_id.encode():
             continue
-        record = codec.decode(message.value())
+        try:
+            record = codec.decode(message.value())
+        except DecodeError as error:
+            if error.reason not in PASSED_OVER:
+                raise
+            letters.write(message, error.reason, str(error))
+            continue
         if isinstance(record, RunManifest):
             history.manifest = history.manifest or record
         elif isinstance(record, TrainingStep):
@@ -66,7 +74,7 @@ def read_history(settings: Settings, run_id: str, policy: str) -> History:
         try:
             update = codec.decode_as(ResourcesUpdate, message.value())
         except DecodeError as error:
-            log.warning("resources offset %s cannot be read and is passed over: %s", message.offset(), error)
+            letters.write(message, error.reason, str(error))
             continue
         for weights in update.resources.values():
             if isinstance(weights, Weights) and weights.policy == policy:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from headrace.schemas.records import RunManifest, TrainerState, TrainingStep, Weights, Window
-from headrace.streams.errors import BrokerUnavailableError, SettingsError
+from headrace.streams.errors import BrokerUnavailableError, SettingsError, UnavailableError
 from headrace.streams.kafka.clock import LogClock, wall_us
 from headrace.streams.kafka.transactional.errors import SessionLostError
 from headrace.streams.settings import Settings
@@ -69,7 +69,7 @@ class TrainerLoop:
                     joined(session.facts())
                 was_in = True
                 session.work(stop)
-            except (SessionLostError, BrokerUnavailableError) as error:
+            except (SessionLostError, BrokerUnavailableError, UnavailableError) as error:
                 if not was_in and not stop.is_set():
                     raise
                 log.warning("%s; reading the log again", error)

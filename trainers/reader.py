@@ -6,18 +6,21 @@ from typing import cast
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from headrace.schemas.records import PartitionPosition, Trajectory
-from headrace.streams.codec import Codec, DecodeError
-from headrace.streams.kafka import dead_letters
+from headrace.streams.errors import UnavailableError
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.clients import make_consumer
 from headrace.streams.kafka.clock import LogClock
+from headrace.streams.kafka.dead_letters import DeadLetterMaker
 from headrace.streams.kafka.messages import Message, OutMessage
+from headrace.streams.kafka.putting_back import PutBack
 from headrace.streams.kafka.reading import BEGINNING
 from headrace.streams.kafka.transactional.errors import SessionLostError
+from headrace.streams.kafka.transactional.intake import Intake, RefusedError
 from headrace.streams.settings import Settings
 from headrace.trainers.publish import group_of
 from headrace.trainers.window import Windows
 
+TRIPLETS = "triplets"
 BATCH = 1000
 POLL_SECONDS = 0.1
 
@@ -28,15 +31,15 @@ class Reader:
     def __init__(self, settings: Settings, run_id: str, windows: Windows, clock: LogClock) -> None:
         self._windows = windows
         self._clock = clock
-        self._codec = Codec(settings)
         self._name = group_of(run_id)
+        self._dead_letter = DeadLetterMaker(settings, self._name)
         self.dead_letters: list[OutMessage] = []
-        topic = self._topic = settings.topic("triplets")
+        topic = self._topic = settings.topic(TRIPLETS)
+        partitions = partition_ids(settings, topic)
+        self._intake = Intake(settings, (TRIPLETS,), len(partitions))
         starts = windows.starts()
         self.consumer: Consumer = make_consumer(settings, f"trainer-{run_id}", group=self._name, eof=True)
-        self.consumer.assign(
-            [TopicPartition(topic, p, starts.get(p, BEGINNING)) for p in partition_ids(settings, topic)]
-        )
+        self.consumer.assign([TopicPartition(topic, p, starts.get(p, BEGINNING)) for p in partitions])
 
     def read(self) -> int:
         """Takes what is there, waiting a little where nothing is; the number of records."""
@@ -44,11 +47,17 @@ class Reader:
         if first is None:
             return 0
         count = 0
+        put_back = PutBack(self.consumer)
         for message in cast(list[Message], [first, *self.consumer.consume(BATCH, 0)]):
             error = message.error()
             partition, offset = message.partition() or 0, message.offset() or 0
+            if put_back.later(message):
+                continue
             if error is None:
-                self._take(message, partition, offset)
+                try:
+                    self._take(message, partition, offset)
+                except UnavailableError as unavailable:
+                    put_back(message, unavailable)
                 count += 1
             elif error.code() == KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]
                 self._windows.reached(partition, offset)
@@ -70,9 +79,10 @@ class Reader:
         append_ms = message.timestamp()[1]
         self._clock.observe(append_ms)
         try:
-            record = self._codec.decode_as(Trajectory, message.value())
-        except DecodeError as error:
+            record = cast(Trajectory, self._intake.record(TRIPLETS, message))
+        except RefusedError as refusal:
+            letter = self._dead_letter(message, refusal.reason, str(refusal))
             if self._windows.unreadable((partition, offset)):
-                self.dead_letters.append(dead_letters.make(message, error.reason, str(error), self._name))
+                self.dead_letters.append(letter)
             return
         self._windows.take((partition, offset), append_ms * 1000, record)

@@ -7,6 +7,7 @@ for its window) or decided: trained, or dropped by a named reason. What is decid
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 
 from headrace.schemas.records import Dropped, LogPosition, PartitionPosition, TrainingStep, Trajectory, Window
 from headrace.streams.errors import SettingsError
@@ -271,6 +272,8 @@ class Windows:
             return "run_finished"
         if trajectory.group_id is None:
             return "no_group"
+        if not _is_finite(trajectory):
+            return "reward_not_finite"
         return None
 
     def _unfit(self, member: Member) -> str | None:
@@ -341,3 +344,9 @@ class Windows:
         first = member.trajectory.revision == 0 or bool(member.superseded)
         if first and member.trajectory.run_id == self.settings.run_id:
             self.decided += 1
+
+
+def _is_finite(trajectory: Trajectory) -> bool:
+    """A reward that is none would spread over its whole group through the baseline."""
+    rewards = [trajectory.final_reward, *(t.reward for t in trajectory.triplets)]
+    return all(reward is None or isfinite(reward) for reward in rewards)

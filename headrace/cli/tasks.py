@@ -104,7 +104,7 @@ def _read(
             if follow is not None and value is not None:
                 raise TaskFieldError(name, "cannot come again in the next epoch of --follow; leave it out")
         (task,) = tasks_of([spec], lambda: 0, mode=mode, run_id=follow)
-        message(task)  # raises for one that is too large
+        message.check(message.whole(task), "a Task")
 
     try:
         with nullcontext(sys.stdin.buffer) if file == STDIN else open(file, "rb") as lines:

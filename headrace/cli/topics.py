@@ -112,3 +112,27 @@ def check(
             print(f"the topics of {settings.prefix} at {settings.bootstrap} are as the settings say")
     if problems:
         raise typer.Exit(1)
+
+
+@app.command("sweep-claims")
+def sweep_claims(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")] = False,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    json: Json = False,
+) -> None:
+    """Delete large values from the claim-check store that are older than their topic keeps records, and have none.
+
+    Example: headrace topics sweep-claims --dry-run
+    """
+    from dataclasses import asdict
+
+    from headrace.streams.claims.sweep import sweep
+
+    settings = settings_of(bootstrap, prefix)
+    for swept in sweep(settings, dry_run=dry_run):
+        if json:
+            print_json(asdict(swept))
+        elif swept.values:
+            word = "would be deleted" if dry_run else "deleted"
+            print(f"{swept.topic}: {swept.values} values, {swept.old} old, {swept.deleted} {word}")

@@ -2,7 +2,8 @@
 
 Readers accept both, told apart by the first byte: 0xC3 0x01 and the CRC-64-AVRO fingerprint of the writer's schema
 (Avro specification), or 0x00 and the registry's four-byte schema id (Confluent wire format). A record in the current
-schema is read by code written out for it; one in another known schema is resolved to the current by fastavro.
+schema is read by code written out for it; one in another known schema is resolved to the current by fastavro. A claim
+check is read as the record whose value it stands for.
 """
 
 import io
@@ -11,13 +12,15 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from headrace.schemas import catalogue
+from headrace.schemas import catalogue, claim_check
 from headrace.schemas.catalogue import RecordSchema
 from headrace.schemas.records import RECORDS, Record
 from headrace.schemas.varint import WireError
 from headrace.schemas.wire import READERS, WRITERS
+from headrace.streams.claims import ClaimError, ClaimStores
 from headrace.streams.codec.errors import DecodeError, EncodeError
 from headrace.streams.codec.registry import RegistrySchemas
+from headrace.streams.errors import UnavailableError
 from headrace.streams.settings import Settings
 
 R = TypeVar("R", bound=Record)
@@ -77,6 +80,7 @@ class Codec:
     """Encodes and decodes every record of the catalogue; safe to share between threads."""
 
     def __init__(self, settings: Settings) -> None:
+        self._claims = ClaimStores(settings)
         self._registry = RegistrySchemas(settings) if settings.registry else None
         self._headers: dict[str, bytes] = {}
         if self._registry is None:
@@ -105,6 +109,7 @@ class Codec:
 
         Raises:
             DecodeError: they hold none; `reason` says why.
+            UnavailableError: what else it needs (registry, claim-check store) does not answer now.
         """
         if not data:
             raise DecodeError("empty", "no value")
@@ -114,7 +119,7 @@ class Codec:
             reader = self._readers[key] = self._reader(key)
         try:
             return reader(data)
-        except DecodeError:
+        except (DecodeError, UnavailableError):
             raise
         except Exception as error:  # a reader meets whatever a garbled byte leads to: all of it is one thing
             raise DecodeError("malformed", f"{type(error).__name__}: {error}") from error
@@ -130,6 +135,16 @@ class Codec:
             raise DecodeError("wrong_record", f"a {record.SCHEMA} where a {record_type.__name__} belongs")
         return record
 
+    def _claimed(self, data: bytes) -> Record:
+        claim = claim_check.decode(data)
+        try:
+            content = self._claims.get(claim)
+        except ClaimError as error:
+            raise DecodeError(error.reason, str(error)) from error
+        if claim_check.is_claim_check(content):
+            raise DecodeError("malformed", "a claim check of a claim check")
+        return self.decode(content)
+
     def _registered_header(self, name: str) -> bytes:
         assert self._registry is not None
         header = self._headers[name] = self._registry.header(name)
@@ -144,6 +159,8 @@ class Codec:
             return self._make(self._registry.schema(int.from_bytes(key[1:], "big")), CONFLUENT_BYTES)
         if key[:2] != catalogue.SINGLE_OBJECT_MARKER:
             raise DecodeError("unknown_framing", f"begins with {key[:2].hex()}: neither single-object nor Confluent")
+        if key == claim_check.HEADER:
+            return self._claimed
         schema = catalogue.by_fingerprint().get(key[2:])
         if schema is None:
             raise DecodeError("unknown_schema", f"fingerprint {key[2:].hex()}: no version of Headrace wrote it")

@@ -12,7 +12,7 @@ class DecodeError(HeadraceError):
 
     Attributes:
         reason: one word for counters and headers: `empty`, `unknown_framing`, `unknown_schema`, `wrong_record`,
-            `malformed` or `trailing_bytes`.
+            `malformed` or `trailing_bytes`, or one of `ClaimError`.
     """
 
     def __init__(self, reason: str, detail: str) -> None:

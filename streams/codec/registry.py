@@ -7,7 +7,7 @@ from typing import Any
 from headrace.schemas import catalogue
 from headrace.schemas.catalogue import RecordSchema
 from headrace.streams.codec.errors import DecodeError
-from headrace.streams.errors import HeadraceError
+from headrace.streams.errors import HeadraceError, UnavailableError
 from headrace.streams.settings import Settings
 from headrace.streams.topics import TOPIC_OF_RECORD, TOPICS
 
@@ -22,8 +22,8 @@ class RegistryError(HeadraceError):
     """The registry refused."""
 
 
-class RegistryUnavailableError(RegistryError):
-    """The registry did not answer. What was to be read is not at fault, and no dead letter."""
+class RegistryUnavailableError(RegistryError, UnavailableError):
+    """The registry did not answer."""
 
     retriable = True
 

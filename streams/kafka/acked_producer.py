@@ -1,10 +1,13 @@
 """A producer for asyncio: `send` gives a future that is done when the brokers have acknowledged the record."""
 
 import asyncio
+import logging
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from headrace.schemas.records import Record
 from headrace.streams.errors import HeadraceError
@@ -12,9 +15,26 @@ from headrace.streams.kafka.clients import BATCH_LINGER_MS, make_producer
 from headrace.streams.kafka.messages import Headers, MessageMaker, OutMessage
 from headrace.streams.settings import Settings
 
+log = logging.getLogger(__name__)
+
 POLL_SECONDS = 0.2
 FULL_QUEUE_PAUSE_SECONDS = 0.01
+INSIST_SECONDS = 1.0
+NEW_CLIENT_SECONDS = 1.0  # at least, between two clients
 Position = tuple[int, int]
+Report = tuple[asyncio.Future[Position], OutMessage, Any, Any]
+
+# What a client says of its messages when it has failed for good, or was emptied because of that.
+FAILED_CLIENT = frozenset(
+    {
+        KafkaError._FATAL,  # pyright: ignore[reportPrivateUsage]
+        KafkaError._PURGE_QUEUE,  # pyright: ignore[reportPrivateUsage]
+        KafkaError._PURGE_INFLIGHT,  # pyright: ignore[reportPrivateUsage]
+        KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        KafkaError.UNKNOWN_PRODUCER_ID,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+    }
+)
 
 
 class DeliveryError(HeadraceError):
@@ -26,14 +46,22 @@ class DeliveryError(HeadraceError):
 class AckedProducer:
     """One thread polls for delivery reports and wakes the event loop once for all the reports of a poll.
 
+    An idempotent client may fail for good (KIP-98's sequence numbers; librdkafka's fatal errors). It is replaced then,
+    and what it has not had acknowledged is sent again in its order: readers know records that come twice.
+
     Make it on the loop that will await its futures, and close it there.
     """
 
     def __init__(self, settings: Settings, client_id: str, *, linger_ms: float = BATCH_LINGER_MS) -> None:
         self.message = MessageMaker(settings)
         self._loop = asyncio.get_running_loop()
-        self._producer: Producer = make_producer(settings, client_id, linger_ms=linger_ms)
-        self._reports: list[tuple[asyncio.Future[Position], Any, Any]] = []
+        self._client_id = client_id
+        self._make: Callable[[], Producer] = lambda: make_producer(settings, client_id, linger_ms=linger_ms)
+        self._producer = self._make()
+        self._made_at = time.monotonic()
+        self._reports: list[Report] = []
+        self._again: list[tuple[OutMessage, asyncio.Future[Position]]] = []
+        self._failed = False
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._poll, name=f"{client_id}-reports", daemon=True)
         self._thread.start()
@@ -54,26 +82,54 @@ class AckedProducer:
         self._produce(message, future)
         return future
 
+    async def insist(self, message: OutMessage) -> Position:
+        """Sends a message, and again for as long as the brokers are away."""
+        while True:
+            try:
+                return await self.send_message(message)
+            except DeliveryError as error:
+                log.warning("%s: sending again: %s", self._client_id, error)
+                await asyncio.sleep(INSIST_SECONDS)
+
+    def post(self, message: OutMessage) -> None:
+        """Sends a message that nobody waits for; from any thread. One that is not taken is logged."""
+        try:
+            self._hand_over(message, self._posted)
+        except (BufferError, KafkaException) as error:
+            log.warning("%s: not sent: %s", message.topic, error)
+
+    @staticmethod
+    def _posted(error: Any, sent: Any) -> None:
+        if error is not None:
+            log.warning("%s: not written: %s", sent.topic(), error.str())
+
     def _produce(self, message: OutMessage, future: asyncio.Future[Position]) -> None:
         if future.cancelled():
             return
 
         def report(error: Any, sent: Any) -> None:
-            self._reports.append((future, error, sent))
+            self._reports.append((future, message, error, sent))
 
         try:
-            self._producer.produce(
-                message.topic,
-                message.value,
-                message.key,
-                message.partition,
-                on_delivery=report,
-                headers=message.headers or None,  # type: ignore[arg-type]
-            )
+            self._hand_over(message, report)
         except BufferError:  # the queue is full: brokers are slow or away, and whoever awaits waits a little longer
             self._loop.call_later(FULL_QUEUE_PAUSE_SECONDS, self._produce, message, future)
         except KafkaException as error:
-            future.set_exception(DeliveryError(f"{message.topic}: {error}"))
+            if error.args[0].code() in FAILED_CLIENT:
+                self._failed = True
+                self._again.append((message, future))
+            else:
+                future.set_exception(DeliveryError(f"{message.topic}: {error}"))
+
+    def _hand_over(self, message: OutMessage, report: Callable[[Any, Any], None]) -> None:
+        self._producer.produce(
+            message.topic,
+            message.value,
+            message.key,
+            message.partition,
+            on_delivery=report,
+            headers=message.headers or None,  # type: ignore[arg-type]
+        )
 
     def _poll(self) -> None:
         while not self._closing.is_set():
@@ -81,16 +137,37 @@ class AckedProducer:
             if self._reports:
                 reports, self._reports = self._reports, []
                 self._loop.call_soon_threadsafe(self._wake, reports)
+            if self._failed and time.monotonic() - self._made_at > NEW_CLIENT_SECONDS:
+                self._replace()
 
-    @staticmethod
-    def _wake(reports: list[tuple[asyncio.Future[Position], Any, Any]]) -> None:
-        for future, error, sent in reports:
+    def _replace(self) -> None:
+        """On the polling thread: a new client, and the last reports of the old one."""
+        log.error("%s: the Kafka client has failed for good; going on with a new one", self._client_id)
+        old, self._producer = self._producer, self._make()
+        self._failed = False
+        self._made_at = time.monotonic()
+        old.purge()
+        old.flush(POLL_SECONDS)
+        reports, self._reports = self._reports, []
+        self._loop.call_soon_threadsafe(self._wake, reports)
+        self._loop.call_soon_threadsafe(self._send_again)
+
+    def _send_again(self) -> None:
+        again, self._again = self._again, []
+        for message, future in again:
+            self._produce(message, future)
+
+    def _wake(self, reports: list[Report]) -> None:
+        for future, message, error, sent in reports:
             if future.done():
                 continue
-            if error is not None:
-                future.set_exception(DeliveryError(f"{sent.topic()}: {error.str()}"))
-            else:
+            if error is None:
                 future.set_result((sent.partition(), sent.offset()))
+            elif error.code() in FAILED_CLIENT and not self._closing.is_set():
+                self._failed = True
+                self._again.append((message, future))
+            else:
+                future.set_exception(DeliveryError(f"{sent.topic()}: {error.str()}"))
 
     async def close(self, timeout: float = 10.0) -> int:
         """Waits until what was sent is acknowledged; the number of records that were not."""
@@ -99,4 +176,7 @@ class AckedProducer:
         await asyncio.to_thread(self._thread.join, POLL_SECONDS * 5)
         reports, self._reports = self._reports, []
         self._wake(reports)
+        for message, future in self._again:
+            if not future.done():
+                future.set_exception(DeliveryError(f"{message.topic}: the producer was closed"))
         return left

@@ -1,18 +1,23 @@
 """Records as Kafka messages: topic, key, headers; the same for every writer."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
+from headrace.schemas import claim_check
 from headrace.schemas import records as r
+from headrace.streams.claims import ClaimStores
 from headrace.streams.codec import Codec
 from headrace.streams.errors import RecordTooLargeError
-from headrace.streams.kafka.admin import partition_ids
+from headrace.streams.kafka.admin import cluster_id, partition_ids
 from headrace.streams.kafka.partitioner import SEGMENT_MARK, partition_of
 from headrace.streams.settings import Settings
 from headrace.streams.topics import TOPIC_OF_RECORD, TOPICS
 
 ANY_PARTITION = -1  # librdkafka's PARTITION_UA: the partitioner decides
+BATCH_BYTES = 128  # of a batch (61) and of its record, numbers at their longest (KIP-98, "Message Format")
+HEADER_BYTES = 10  # two lengths
 Headers = list[tuple[str, str | bytes | None]]
+ASSEMBLED_STATE = "state"
 
 
 class Message(Protocol):
@@ -39,6 +44,14 @@ class OutMessage:
     partition: int = ANY_PARTITION
 
 
+def size_of(message: OutMessage) -> int:
+    """What the brokers count of a message that stands alone in its batch, at most and before compression, in bytes."""
+    size = BATCH_BYTES + len(message.value or b"") + len(message.key or b"")
+    for name, value in message.headers:
+        size += HEADER_BYTES + len(name) + len(value or b"")
+    return size
+
+
 def key_of(record: r.Record) -> str:
     """The key of a record in its topic."""
     if isinstance(record, r.Trajectory):
@@ -58,31 +71,86 @@ def headers_of(record: r.Record) -> Headers:
         return [("status", record.status)]
     if isinstance(record, r.AttemptEvent):
         return [("type", record.type)]
+    if isinstance(record, r.Assembled):
+        return [(ASSEMBLED_STATE, record.state)]
     return []
 
 
 class MessageMaker:
-    """Encodes records and checks their size before anything is sent."""
+    """Encodes records and checks their size before anything is sent; safe to share between threads.
+
+    The one place where a value that is too large for a topic becomes a claim check.
+    """
 
     def __init__(self, settings: Settings, codec: Codec | None = None) -> None:
         self._settings = settings
         self._codec = codec or Codec(settings)
+        self._claims = ClaimStores(settings)
         self._topics = {name: settings.topic(topic) for name, topic in TOPIC_OF_RECORD.items()}
         self._partitions: int | None = None
+        self._cluster: str | None = None
 
     def __call__(self, record: r.Record, headers: Headers | None = None) -> OutMessage:
-        """The message of a record.
+        """The message of a record. A value that is too large is put into the claim-check store first, which may block.
 
         Raises:
             EncodeError: a value does not fit the schema.
-            RecordTooLargeError: it is above `max_message_bytes`.
+            RecordTooLargeError: it is above `max_message_bytes`, and no store takes it.
+            ClaimsUnavailableError: the store does not answer now.
+        """
+        message = self.whole(record, headers)
+        if self.fits(message):
+            return message
+        self.check(message, f"a {record.SCHEMA}")
+        return self.claimed(message)
+
+    def fits(self, message: OutMessage) -> bool:
+        """Whether a message may be sent as it is: the brokers count key, headers and framing too."""
+        return size_of(message) <= self._settings.max_message_bytes
+
+    def check(self, message: OutMessage, what: str) -> None:
+        """Raises what can be known without the store.
+
+        Args:
+            what: is in the message, such as `a Task`.
+
+        Raises:
+            RecordTooLargeError: the message does not fit, and may go into no store.
+        """
+        if self.fits(message):
+            return
+        assert message.value is not None
+        refusal = self._claims.refusal(len(message.value))
+        if not self.fits(replace(message, value=None)):
+            refusal = "its key and headers alone are; make them smaller"
+        if refusal is not None:
+            raise RecordTooLargeError(
+                f"{what} of {len(message.value)} bytes ({(message.key or b'')[:200].decode('utf-8', 'replace')}) is "
+                f"above max_message_bytes "
+                f"({self._settings.max_message_bytes}); {refusal}"
+            )
+
+    def claimed(self, message: OutMessage) -> OutMessage:
+        """Puts the value of a message that `check` does not refuse into the store; the message that refers to it.
+
+        Raises:
+            RecordTooLargeError: nothing can be written there.
+            ClaimsUnavailableError: the store does not answer now.
+            BrokerUnavailableError: no broker told the cluster's id, which is part of the place in the store.
+        """
+        assert message.value is not None
+        if self._cluster is None:
+            self._cluster = cluster_id(self._settings)
+        claim = self._claims.put(f"{self._cluster}/{message.topic}", message.value)
+        return replace(message, value=claim_check.encode(claim))
+
+    def whole(self, record: r.Record, headers: Headers | None = None) -> OutMessage:
+        """The message of a record, whatever its size.
+
+        Raises:
+            EncodeError: a value does not fit the schema.
         """
         value = self._codec.encode(record)
-        if len(value) > self._settings.max_message_bytes:
-            raise RecordTooLargeError(
-                f"a {record.SCHEMA} of {len(value)} bytes ({key_of(record)}) is above max_message_bytes "
-                f"({self._settings.max_message_bytes}); make it smaller, or raise the limit for the topics too"
-            )
         key = key_of(record)
         own = headers_of(record)
         partition = ANY_PARTITION

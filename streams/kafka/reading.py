@@ -4,18 +4,21 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from headrace.schemas.records import Record
 from headrace.streams.codec import Codec, DecodeError
-from headrace.streams.codec.registry import RegistryUnavailableError
-from headrace.streams.errors import BrokerUnavailableError
-from headrace.streams.kafka.barrier import end_offsets
+from headrace.streams.errors import BrokerUnavailableError, UnavailableError
+from headrace.streams.kafka.barrier import end_offsets, offsets_at
 from headrace.streams.kafka.clients import make_admin, make_consumer
-from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.messages import Message, key_of
 from headrace.streams.settings import Settings
+from headrace.streams.topics import TOPICS
+
+if TYPE_CHECKING:
+    from headrace.streams.kafka.dead_letters.writer import FollowerLetters
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +27,7 @@ FETCH_WAIT_MS = 20  # the end of a partition is known when a fetch came back emp
 BATCH = 1000
 BEGINNING = -2  # librdkafka's OFFSET_BEGINNING
 PATIENCE_SECONDS = 60.0
-REGISTRY_SECONDS = 1.0
+UNAVAILABLE_SECONDS = 1.0
 
 
 def poll_batch(consumer: Consumer, seconds: float, most: int = BATCH) -> list[Message]:
@@ -95,11 +98,13 @@ def read_topic(settings: Settings, topic: str, partitions: Iterable[int], *, cli
 class TopicFollower:
     """Follows a topic from its beginning, on a thread of its own, without a group.
 
-    `handle` is called on that thread with each record; what cannot be read is logged and passed over, since a
-    follower is no owner: the dead letter is written by whoever consumes the topic as a group.
+    `handle` is called on that thread with each record. What cannot be used is logged and passed over: the dead letter
+    is written by whoever consumes the topic as a group or restores its state from it, and of topics that all only
+    follow by the followers.
 
     Args:
         wants: asked for each message first; one that it does not want is not decoded.
+        since_ms: records appended earlier are left out, milliseconds since the epoch.
     """
 
     def __init__(
@@ -111,15 +116,20 @@ class TopicFollower:
         client_id: str,
         partitions: Iterable[int] = (0,),
         wants: Callable[[Message], bool] | None = None,
+        since_ms: int | None = None,
     ) -> None:
         self._settings = settings
         self._wants = wants
         self._topic = settings.topic(topic)
+        self._row = TOPICS[topic]
+        self._letters: FollowerLetters | None = None
         self._handle = handle
         self._client_id = client_id
         self._partitions = list(partitions)
         self._closing = threading.Event()
         self._caught_up = threading.Event()
+        self._since_ms = since_ms
+        self._starts: dict[int, int] = {}
         self._ends: dict[tuple[str, int], int] = {}
         self._thread = threading.Thread(target=self._run, name=f"{client_id}-follower", daemon=True)
 
@@ -136,9 +146,12 @@ class TopicFollower:
 
     def start_later(self) -> None:
         """Starts without waiting."""
-        self._ends = end_offsets(
-            make_admin(self._settings, self._client_id), [(self._topic, p) for p in self._partitions]
-        )
+        admin = make_admin(self._settings, self._client_id)
+        wanted = [(self._topic, p) for p in self._partitions]
+        self._ends = end_offsets(admin, wanted)
+        if self._since_ms is not None:
+            found = offsets_at(admin, dict.fromkeys(wanted, self._since_ms))
+            self._starts = {p: offset if offset >= 0 else self._ends[t, p] for (t, p), offset in found.items()}
         self._thread.start()
 
     def close(self) -> None:
@@ -150,8 +163,8 @@ class TopicFollower:
     def _run(self) -> None:
         codec = Codec(self._settings)
         consumer = make_consumer(self._settings, self._client_id, eof=True)
-        consumer.assign([TopicPartition(self._topic, p, BEGINNING) for p in self._partitions])
-        left = {p for p in self._partitions if self._ends[self._topic, p] > 0}
+        consumer.assign([TopicPartition(self._topic, p, self._starts.get(p, BEGINNING)) for p in self._partitions])
+        left = {p for p in self._partitions if self._ends[self._topic, p] > max(0, self._starts.get(p, 0))}
         if not left:
             self._caught_up.set()
         try:
@@ -178,17 +191,35 @@ class TopicFollower:
         try:
             record = self._decode(codec, message)
         except DecodeError as error:
-            log.warning("%s offset %s cannot be read: %s", self._topic, message.offset(), error)
+            self._refuse(message, error.reason, str(error))
             return
-        if record is not None:
-            self._handle(record, message)
+        if record is None:
+            return
+        if record.SCHEMA not in self._row.records:
+            self._refuse(message, "wrong_record", f"a {record.SCHEMA} in {self._row.name}")
+        elif message.key() != key_of(record).encode():
+            self._refuse(message, "wrong_key", f"key {message.key()!r} of a {record.SCHEMA} of {key_of(record)!r}")
+        else:
+            try:
+                self._handle(record, message)
+            except Exception:  # whatever one record leads to, those behind it are still followed
+                log.exception("%s offset %s is passed over", self._topic, message.offset())
+
+    def _refuse(self, message: Message, reason: str, detail: str) -> None:
+        log.warning("%s[%s] offset %s: %s: %s", self._topic, message.partition(), message.offset(), reason, detail)
+        if self._row.followed:
+            if self._letters is None:
+                from headrace.streams.kafka.dead_letters.writer import FollowerLetters  # which reads letters by this
+
+                self._letters = FollowerLetters(self._settings, self._client_id)
+            self._letters.write(message, reason, detail)
 
     def _decode(self, codec: Codec, message: Message) -> Record | None:
-        """The record; a registry that is away is waited for, for as long as this follower lives."""
+        """The record; a registry or a store that is away is waited for, for as long as this follower lives."""
         while not self._closing.is_set():
             try:
                 return codec.decode(message.value())
-            except RegistryUnavailableError as error:
+            except UnavailableError as error:
                 log.warning("%s offset %s waits: %s", self._topic, message.offset(), error)
-                self._closing.wait(REGISTRY_SECONDS)
+                self._closing.wait(UNAVAILABLE_SECONDS)
         return None

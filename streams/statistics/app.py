@@ -16,6 +16,7 @@ import faust
 
 from headrace.schemas.records import TrainingStep, Trajectory
 from headrace.streams.codec import Codec, DecodeError
+from headrace.streams.errors import UnavailableError
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.admin import GROUPS, partition_ids
 from headrace.streams.kafka.clients import make_admin
@@ -66,7 +67,7 @@ def make_app(settings: Settings, figures: Figures, folder: str) -> faust.App:
         async for event in stream.events():
             try:
                 record = codec.decode_as(Trajectory, event.value)
-            except DecodeError:
+            except (DecodeError, UnavailableError):  # who trains on it waits; these figures do not
                 figures.unreadable()
             else:
                 figures.trajectory(record, event.message.timestamp)
@@ -75,7 +76,7 @@ def make_app(settings: Settings, figures: Figures, folder: str) -> faust.App:
         async for event in stream.events():
             try:
                 record = codec.decode(event.value)
-            except DecodeError:
+            except (DecodeError, UnavailableError):
                 figures.unreadable()
             else:
                 if isinstance(record, TrainingStep):

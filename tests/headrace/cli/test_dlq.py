@@ -1,33 +1,77 @@
 """`headrace dlq` on a real broker."""
 
 import base64
+import subprocess
+import sys
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from headrace.schemas.records import Reward
+from headrace.streams.errors import FencedError
 from headrace.streams.kafka import dead_letters
 from headrace.streams.kafka.clients import make_producer
-from headrace.streams.kafka.messages import MessageMaker
+from headrace.streams.kafka.dead_letters.replay import MOST_LETTERS, replay
+from headrace.streams.kafka.messages import Message, MessageMaker
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings
 
 pytestmark = pytest.mark.kafka
 
+KILLED = """
+import os, signal, sys
+from headrace.cli import main
+from headrace.streams.kafka.transactional.transactions import Transactions
+def dies(self, what, call, before=Transactions._retrying):
+    if what == "commit":
+        assert self._producer.flush(10) == 0
+        os.kill(os.getpid(), signal.SIGKILL)
+    before(self, what, call)
+Transactions._retrying = dies
+sys.argv = ["headrace", "dlq", "replay", "--all"]
+main()
+"""
+"""A replay that is killed when all is written and nothing committed."""
 
-def test_list_and_show(headrace: Any, settings: Settings) -> None:
-    producer = make_producer(settings, "test")
-    topic = settings.topic("spans")
-    producer.produce(topic, b"garbage", b"key-\xff", headers=[("traceparent", b"00-1")], partition=1)
+
+class Spans:
+    """The spans topic and its dead letters."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.topic = settings.topic("spans")
+        self._producer = make_producer(settings, "test")
+
+    def write(self, value: bytes | None, key: bytes = b"key-\xff", **more: Any) -> None:
+        self._producer.produce(self.topic, value, key, partition=1, **more)
+        assert self._producer.flush(30) == 0
+
+    def there(self) -> list[Message]:
+        return list(read_topic(self.settings, self.topic, [1], client_id="test"))
+
+    def bury(self, first: int = 0, reason: str = "unknown_framing", reader: str = "assembler") -> None:
+        """Writes the letters of all records from an offset on."""
+        for message in self.there():
+            if (message.offset() or 0) >= first:
+                letter = dead_letters.make(message, reason, "what is wrong", reader)
+                self._producer.produce(letter.topic, letter.value, letter.key, headers=letter.headers)  # type: ignore[arg-type]
+        assert self._producer.flush(30) == 0
+
+
+@pytest.fixture
+def spans(settings: Settings) -> Spans:
+    return Spans(settings)
+
+
+def test_list_show_and_count(headrace: Any, settings: Settings, spans: Spans) -> None:
+    topic = spans.topic
+    spans.write(b"garbage", headers=[("traceparent", b"00-1")])
+    spans.bury()
     reward = MessageMaker(settings)(Reward(rollout_id="r", reward_id="i", primary=True, value=1, source="agent", at=0))
-    producer.produce(topic, reward.value, b"r", partition=1)
-    producer.flush()
-    for message, reason in zip(
-        read_topic(settings, topic, [1], client_id="test"), ("unknown_framing", "wrong_record"), strict=True
-    ):
-        letter = dead_letters.make(message, reason, "what is wrong", "assembler")
-        producer.produce(letter.topic, letter.value, letter.key, headers=letter.headers)  # type: ignore[arg-type]
-    producer.flush()
+    spans.write(reward.value, b"r")
+    spans.bury(1, "wrong_record")
+    spans.bury(1, "wrong_record", "another")
 
     first, second = headrace.json("dlq", "list", "--json")
     assert first == {
@@ -40,12 +84,22 @@ def test_list_and_show(headrace: Any, settings: Settings) -> None:
         "source_partition": 1,
         "source_offset": 0,
         "bytes": 7,
+        "id": f"{topic}/1/0",
+        "reader": "assembler",
+        "state": "dead",
+        "replays": 0,
+        "replay_of": [],
     }
     assert first["at"] > 1_600_000_000_000_000
-    assert second["reason"] == "wrong_record"
+    assert (second["reason"], second["reader"]) == ("wrong_record", "assembler")
     assert headrace.json("dlq", "list", "--json", "--reason", "wrong_record") == [second]
     assert headrace.json("dlq", "list", "--json", "--topic", "rewards") == []
     assert "unknown_framing" in headrace("dlq", "list").stdout
+    counts = {"unknown_framing": 1, "wrong_record": 1}
+    assert headrace.json("dlq", "count", "--json") == [
+        {"topic": f"{topic}.dlq", "letters": 2, "dead": 2, "replayed": 0, "reasons": counts}
+    ]
+    assert "wrong_record 1" in headrace("dlq", "count").stdout
 
     (shown,) = headrace.json("dlq", "show", f"{topic}.dlq", "0", "0", "--json")
     assert base64.b64decode(shown["value_base64"]) == b"garbage"
@@ -54,6 +108,77 @@ def test_list_and_show(headrace: Any, settings: Settings) -> None:
     assert ["traceparent", "00-1"] in shown["headers"]
     (shown,) = headrace.json("dlq", "show", "spans", "0", "1", "--json")
     assert shown["record"]["type"] == "Reward"
-    assert headrace("dlq", "show", "spans", "0", "2").returncode == 1
-    assert headrace("dlq", "show", "spans", "7", "0").returncode == 1
-    assert headrace("dlq", "show", "nothing", "0", "0").returncode == 1
+    for arguments in (("spans", "0", "3"), ("spans", "7", "0"), ("nothing", "0", "0")):
+        assert headrace("dlq", "show", *arguments).returncode == 1
+
+
+def test_replay_puts_the_record_back_as_it_was_at_most_three_times(headrace: Any, spans: Spans) -> None:
+    spans.write(b"garbage", headers=[("traceparent", b"00-1"), ("none", None)])
+    spans.write(None, headers=[("traceparent", b"00-2")])
+    spans.bury()
+    one, other = f"{spans.topic}/1/0", f"{spans.topic}/1/1"
+
+    assert headrace("dlq", "replay").returncode == 2
+    (dry,) = headrace.json("dlq", "replay", "--id", "spans/1/0", "--dry-run", "--json")
+    assert (dry["id"], dry["replays"], dry["replayed_offset"], dry["state"]) == (one, 1, None, "dead")
+    assert len(spans.there()) == 2
+
+    (done,) = headrace.json("dlq", "replay", "--id", "spans/1/0", "--json")
+    assert (done["id"], done["replays"], done["replayed_offset"], done["state"]) == (one, 1, 2, "replayed")
+    again = spans.there()[2]
+    assert (again.key(), again.value(), again.offset()) == (b"key-\xff", b"garbage", 2)
+    assert again.headers() == [
+        ("traceparent", b"00-1"),
+        ("none", None),
+        ("headrace.replay.of", one.encode()),
+        ("headrace.replay.count", b"1"),
+    ]
+    assert [row["state"] for row in headrace.json("dlq", "list", "--json")] == ["replayed", "dead"]
+    assert "replayed 1x" in headrace("dlq", "list").stdout
+
+    (done,) = headrace.json("dlq", "replay", "--all", "--json")  # the other; what was replayed is passed over
+    assert done["id"] == other
+    assert spans.there()[3].value() is None
+    assert headrace.json("dlq", "replay", "--all", "--json") == []
+    headrace.json("dlq", "replay", "--id", one, "--json")
+
+    spans.bury(again.offset() or 0)  # the replays of the one fail again
+    letters = {row["id"]: row for row in headrace.json("dlq", "list", "--json")}
+    assert letters[f"{spans.topic}/1/2"]["replay_of"] == [one]
+    assert letters[f"{spans.topic}/1/2"]["replays"] == 2
+    last = f"{spans.topic}/1/{max(m.offset() or 0 for m in spans.there() if m.value() == b'garbage')}"
+    (done,) = headrace.json("dlq", "replay", "--id", last, "--json")
+    assert done["replays"] == 3
+    before = len(spans.there())
+    for letter in (one, last):
+        refused = headrace("dlq", "replay", "--id", letter)
+        assert refused.returncode == 1
+        assert one in refused.stderr
+        assert "3 times" in refused.stderr
+    assert len(spans.there()) == before
+    unknown = headrace("dlq", "replay", "--id", "spans/1/999")
+    assert (unknown.returncode, "spans.v1/1/999" in unknown.stderr) == (1, True)
+
+
+def test_a_replay_that_is_killed_or_overtaken_writes_each_letter_once(
+    headrace: Any, settings: Settings, spans: Spans
+) -> None:
+    count = MOST_LETTERS + 20
+    for n in range(count):
+        spans.write(b"garbage %d" % n)
+    spans.bury()
+
+    killed = subprocess.run([sys.executable, "-c", KILLED], env=headrace.environment, timeout=60, check=False)
+    assert killed.returncode == -9
+    assert len(spans.there()) == count
+
+    overtaken = replay(settings, spans.topic, lambda state: not state.replayed)
+    assert next(overtaken).offset is not None
+    assert len(list(replay(settings, spans.topic, lambda state: not state.replayed))) == 20
+    with pytest.raises(FencedError, match="another replay"):
+        list(overtaken)
+
+    copies = Counter(message.value() for message in spans.there())
+    assert len(copies) == count
+    assert set(copies.values()) == {2}
+    assert headrace.json("dlq", "replay", "--topic", "spans", "--json") == []

@@ -1,14 +1,15 @@
-"""Records as messages: topic, key, headers, size; and dead letters of them."""
+"""Records as messages: topic, key, headers, size; a value that is too large goes by claim-check."""
 
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.schemas import records as r
+from headrace.schemas.claim_check import decode, is_claim_check
+from headrace.streams.codec import Codec
 from headrace.streams.errors import RecordTooLargeError
-from headrace.streams.kafka import dead_letters
-from headrace.streams.kafka.messages import ANY_PARTITION, MessageMaker
+from headrace.streams.kafka.messages import ANY_PARTITION, MessageMaker, OutMessage, size_of
 from headrace.streams.kafka.partitioner import partition_of
 from headrace.streams.settings import Settings
 
@@ -45,67 +46,43 @@ def test_segments_go_to_the_partition_of_their_id(settings: Settings) -> None:
     assert make.tombstone("RolloutState", "ro~2").partition == partition_of("ro", settings.partitions)
 
 
-def test_a_record_above_the_limit_is_refused_before_it_is_sent() -> None:
-    MAKE(r.Task(rollout_id="ro", input="x" * 1900, enqueued_at=0))
+def make(folder: Path, **changes: Any) -> MessageMaker:
+    maker = MessageMaker(SETTINGS.model_copy(update={"claim_check": str(folder), **changes}))
+    maker._cluster = "cluster"  # no broker is asked here
+    return maker
+
+
+def test_a_record_above_the_limit_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+    off = make(tmp_path, claim_check="off")
+    off(r.Task(rollout_id="ro", input="x" * 1700, enqueued_at=0))
+    too_large = r.Task(rollout_id="ro", input="x" * 2000, enqueued_at=0)
     with pytest.raises(RecordTooLargeError, match=r"Task of 2\d\d\d bytes \(ro\).*max_message_bytes \(2000\)"):
-        MAKE(r.Task(rollout_id="ro", input="x" * 2000, enqueued_at=0))
+        off(too_large)
+    with pytest.raises(RecordTooLargeError, match="max_claim_bytes"):
+        make(tmp_path, max_claim_bytes=2000)(too_large)
+    with pytest.raises(RecordTooLargeError, match="key and headers"):
+        make(tmp_path)(r.Task(rollout_id="r" * 2000, input="1", enqueued_at=0))
+    assert list(tmp_path.iterdir()) == []
 
 
-class FakeMessage:
-    """A message as confluent_kafka gives it."""
-
-    def __init__(self, topic: str, value: bytes | None, headers: Any, offset: int = 5) -> None:
-        self._values = (topic, value, headers, offset)
-
-    def topic(self) -> str:
-        return self._values[0]
-
-    def partition(self) -> int:
-        return 2
-
-    def offset(self) -> int:
-        return self._values[3]
-
-    def key(self) -> bytes:
-        return b"\xff"
-
-    def value(self) -> bytes | None:
-        return self._values[1]
-
-    def headers(self) -> Any:
-        return self._values[2]
-
-    def timestamp(self) -> tuple[int, int]:
-        return (2, 1234)
-
-    def error(self) -> None:
-        return None
+def test_a_record_above_the_limit_goes_by_claim_check(tmp_path: Path) -> None:
+    maker = make(tmp_path / "claims")
+    state = r.RolloutState(rollout_id="ro", status="failed", metadata={"a": "x" * 3000}, enqueued_at=0)
+    message = maker(state, [("traceparent", "x")])
+    assert message.headers == [("status", "failed"), ("traceparent", "x")]
+    assert message.value is not None
+    assert is_claim_check(message.value)
+    claim = decode(message.value)
+    folder = (tmp_path / "claims").as_uri()
+    assert claim.uri == f"{folder}/cluster/{SETTINGS.topic('rollouts')}/{claim.sha256[:2]}/{claim.sha256}"
+    settings = SETTINGS.model_copy(update={"claim_check": folder})
+    assert Codec(settings).decode(message.value) == state
+    assert MessageMaker(SETTINGS).fits(message)
 
 
-@pytest.mark.parametrize("value", [b"garbage", b"", None])
-def test_a_dead_letter_keeps_everything(value: bytes | None) -> None:
-    original = FakeMessage("p.spans.v1", value, [("traceparent", b"00"), ("empty", None)])
-    out = dead_letters.make(original, "malformed", "why it is", "assembler")
-    assert (out.topic, out.key, out.value) == ("p.spans.v1.dlq", b"\xff", value)
-    assert out.headers[:2] == [("traceparent", b"00"), ("empty", None)]
-    headers = [(name, v.encode() if isinstance(v, str) else v) for name, v in out.headers]
-    letter = dead_letters.parse(FakeMessage(out.topic, out.value, headers, offset=9))
-    assert letter == replace(
-        letter,
-        topic="p.spans.v1.dlq",
-        partition=2,
-        offset=9,
-        at=1_234_000,
-        reason="malformed",
-        detail="why it is",
-        reader="assembler",
-        source_topic="p.spans.v1",
-        source_partition=2,
-        source_offset=5,
-        value=value,
-    )
-
-
-def test_a_dead_letter_of_somebody_else_is_read_too() -> None:
-    letter = dead_letters.parse(FakeMessage("p.spans.v1.dlq", b"x", None))
-    assert (letter.reason, letter.source_topic, letter.source_offset) == ("", "", -1)
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_limit_counts_key_headers_and_framing(more: int) -> None:
+    headers: Any = [("name", b"value")]
+    message = OutMessage("t", b"key", b"", headers)
+    message.value = b"x" * (2000 - size_of(message) + more)
+    assert MAKE.fits(message) is (more == 0)
