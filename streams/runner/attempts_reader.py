@@ -8,11 +8,12 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from headrace.streams.codec import Codec
+from headrace.streams.errors import UnavailableError
 from headrace.streams.kafka.clients import make_consumer
+from headrace.streams.kafka.putting_back import PutBack
 from headrace.streams.kafka.reading import poll_batch
 from headrace.streams.runner.dispatch.values import Happened
-from headrace.streams.runner.replay import happened_of
+from headrace.streams.runner.replay import attempts_intake, happened_of
 from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -73,17 +74,24 @@ class AttemptsReader:
             self._failed(error)
 
     def _loop(self, consumer: Consumer) -> None:
-        codec = Codec(self._settings)
+        intake = attempts_intake(self._settings)
         followed: set[int] = set()
         while not self._closing.is_set():
             self._obey(consumer, followed)
             happened: list[Happened] = []
+            put_back = PutBack(consumer)
             for message in poll_batch(consumer, POLL_SECONDS):
                 error: Any = message.error()
                 if error is not None:
                     log.warning("%s: %s", self._topic, error.str())
-                elif (one := happened_of(codec, message)) is not None:
-                    happened.append(one)
+                elif not put_back.later(message):
+                    try:
+                        one = happened_of(intake, message)
+                    except UnavailableError as unavailable:
+                        put_back(message, unavailable)
+                        continue
+                    if one is not None:
+                        happened.append(one)
             if happened:
                 self._deliver(happened)
 

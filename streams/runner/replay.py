@@ -7,16 +7,19 @@ from typing import cast
 from confluent_kafka import KafkaError, TopicPartition
 
 from headrace.schemas.records import AttemptEvent
-from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.errors import BrokerUnavailableError
+from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.barrier import end_offsets, offsets_at
 from headrace.streams.kafka.clients import make_admin, make_consumer
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.reading import BEGINNING, read_to_end
+from headrace.streams.kafka.transactional.intake import Intake, RefusedError
 from headrace.streams.runner.dispatch.values import Happened
 from headrace.streams.settings import Settings
 
+ATTEMPTS = "attempts"
 TERMINAL = frozenset({b"succeeded", b"failed", b"cancelled"})
+SIGNS = frozenset({b"heartbeat", b"activity"})  # they tell lifecycle something, and dispatch nothing
 BEFORE_MS = 60_000  # a repeated Task may have been started before the first unfinished task was appended
 TIMEOUT_SECONDS = 30.0
 
@@ -57,30 +60,41 @@ def replay(settings: Settings, committed: dict[int, int], *, client_id: str) -> 
     starts = {tp: offset for tp, offset in offsets_at(admin, asked).items() if offset >= 0}
     starts |= {(rollouts, p): BEGINNING for p in committed}
     wanted = {tp: start for tp, start in starts.items() if ends[tp] > max(start, 0)}
-    codec = Codec(settings)
+    intake = attempts_intake(settings)
     for message in read_to_end(settings, wanted, client_id=client_id, ends={tp: ends[tp] for tp in wanted}):
         into = result[message.partition() or 0]
         if message.topic() == rollouts:
             key = message.key()
-            if key is not None and _status(message) in TERMINAL:
+            if key is not None and _header(message, "status") in TERMINAL:
                 into.ended.append(key)
-        elif (happened := happened_of(codec, message)) is not None:
+        elif (happened := happened_of(intake, message)) is not None:
             into.events.append(happened)
     return result
 
 
-def happened_of(codec: Codec, message: Message) -> Happened | None:
-    """The attempt event of a message; None for what cannot be read, which is the owner's dead letter to write."""
-    try:
-        event = codec.decode_as(AttemptEvent, message.value())
-    except DecodeError:
+def attempts_intake(settings: Settings) -> Intake:
+    """What reads attempts as lifecycle and assembler do: an event that they refuse is none to a runner either."""
+    return Intake(settings, (ATTEMPTS,), len(partition_ids(settings, settings.topic(ATTEMPTS))))
+
+
+def happened_of(intake: Intake, message: Message) -> Happened | None:
+    """The attempt event of a message; None for a sign of life, and for what cannot be read: its owner's dead letter.
+
+    Raises:
+        UnavailableError: what else it needs (registry, claim-check store) does not answer now.
+    """
+    if _header(message, "type") in SIGNS:
         return None
-    return Happened(message.partition() or 0, message.offset() or 0, message.timestamp()[1] * 1000, event)
+    try:
+        event = cast(AttemptEvent, intake.record(ATTEMPTS, message))
+    except RefusedError:
+        return None
+    return Happened(message.partition() or 0, message.offset() or 0, event)
 
 
-def _status(message: Message) -> bytes | None:
+def _header(message: Message, wanted: str) -> bytes | None:
     for name, value in cast(Iterable[tuple[str, bytes]], message.headers() or ()):
-        if name == "status":
+        if name == wanted:
             return value
     return None
 
