@@ -1,15 +1,16 @@
 """What is asked of the view, as SQL."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Engine, Table, func, select
+from sqlalchemy import ColumnElement, Engine, Select, Table, and_, false, func, or_, select
 
 from headrace.schemas.records import RolloutState
 from headrace.streams.view.database import has_tables, open_database, telling
 from headrace.streams.view.errors import ViewError
 from headrace.streams.view.fields import fields_of, rollout_of
-from headrace.streams.view.selection import Selection, select_in_sql
+from headrace.streams.view.selection import Condition, Selection
 from headrace.streams.view.source import CHANGED_AT, Fields
 from headrace.streams.view.tables import attempts, rewards, rollouts, spans, trajectories
 
@@ -70,3 +71,28 @@ def _rollout_column(name: str) -> ColumnElement[Any]:
     if name == CHANGED_AT:
         return func.coalesce(rollouts.c.ended_at, rollouts.c.enqueued_at)
     return rollouts.c[name]
+
+
+Column = Callable[[str], ColumnElement[Any]]
+"""The column, or the expression, of a field."""
+
+
+def select_in_sql(statement: Select[Any], selection: Selection, column: Column) -> Select[Any]:
+    """The statement with what a selection asks for."""
+    tests = [_test(column(c.field), c) for c in selection.conditions]
+    if tests:
+        statement = statement.where(and_(*tests) if selection.logic == "and" else or_(*tests))
+    by = column(selection.sort_by)
+    order = [c.desc() if selection.descending else c.asc() for c in (by, *map(column, selection.ties))]
+    statement = statement.order_by(by.is_(None), *order)
+    if selection.limit is not None:
+        statement = statement.limit(selection.limit)
+    return statement.offset(selection.offset) if selection.offset else statement
+
+
+def _test(column: ColumnElement[Any], condition: Condition) -> ColumnElement[bool]:
+    if condition.test == "in":
+        return column.in_(condition.value) if condition.value else false()
+    if condition.test == "contains":
+        return column.contains(condition.value, autoescape=True)
+    return column >= condition.value

@@ -1,16 +1,13 @@
-"""Which rows, in which order, which page: one description that is applied to values and to SQL alike."""
+"""Which items, in which order, which page; `queries` applies the same to SQL."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, and_, false, or_
 
 T = TypeVar("T")
 Get = Callable[[T, str], Any]
 """The value of a field of an item."""
-Column = Callable[[str], ColumnElement[Any]]
-"""The column, or the expression, of a field."""
 
 
 class Condition(NamedTuple):
@@ -69,27 +66,3 @@ def _holds(value: Any, condition: Condition) -> bool:
     if condition.test == "contains":
         return condition.value in value
     return value >= condition.value
-
-
-def select_in_sql(statement: Select[Any], selection: Selection, column: Column) -> Select[Any]:
-    """The statement with what a selection asks for."""
-    tests = [_test(column(c.field), c) for c in selection.conditions]
-    if tests:
-        statement = statement.where(and_(*tests) if selection.logic == "and" else or_(*tests))
-    by = column(selection.sort_by)
-    order = [
-        by.is_(None),
-        *((c.desc() if selection.descending else c.asc()) for c in (by, *map(column, selection.ties))),
-    ]
-    statement = statement.order_by(*order)
-    if selection.limit is not None:
-        statement = statement.limit(selection.limit)
-    return statement.offset(selection.offset) if selection.offset else statement
-
-
-def _test(column: ColumnElement[Any], condition: Condition) -> ColumnElement[bool]:
-    if condition.test == "in":
-        return column.in_(condition.value) if condition.value else false()
-    if condition.test == "contains":
-        return column.contains(condition.value, autoescape=True)
-    return column >= condition.value

@@ -2,10 +2,8 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
-
-from sqlalchemy import Table
 
 from headrace.schemas.records import Record, Reward, RolloutState, Span, Trajectory
 from headrace.streams.codec import Codec, DecodeError
@@ -18,9 +16,6 @@ from headrace.streams.view.fields import fields_of
 from headrace.streams.view.rows import Place, Row, reward_row
 from headrace.streams.view.selection import Selection, select_from
 from headrace.streams.view.source import Fields, rollout_field
-from headrace.streams.view.span_rows import span_row
-from headrace.streams.view.tables import rewards, spans, trajectories
-from headrace.streams.view.training_rows import trajectory_row
 
 log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Record)
@@ -44,25 +39,29 @@ class TopicSource:
         return next(iter(self._newest(rollout_id)), None)
 
     def spans(self, rollout_id: str) -> list[Fields]:
+        from headrace.streams.view.span_rows import span_row  # NumPy comes with it
+
         found: dict[tuple[str | None, str, str], Fields] = {}
         for span, message in self._records(Span, "spans", rollout_id, rollout_id):
             identity = (span.attempt_id, span.trace_id, span.span_id)
             if identity not in found:
-                found[identity] = _fields(spans, partial(span_row, span), message)
+                found[identity] = _fields("spans", partial(span_row, span), message)
         return list(found.values())
 
     def rewards(self, rollout_id: str) -> list[Fields]:
         found: dict[str, Fields] = {}
         for reward, message in self._records(Reward, "rewards", rollout_id, rollout_id):
             if reward.reward_id not in found:
-                found[reward.reward_id] = _fields(rewards, partial(reward_row, reward), message)
+                found[reward.reward_id] = _fields("rewards", partial(reward_row, reward), message)
         return list(found.values())
 
     def trajectory(self, rollout_id: str, group_id: str | None) -> Fields | None:
+        from headrace.streams.view.training_rows import trajectory_row
+
         newest: Fields | None = None
         for trajectory, message in self._records(Trajectory, "triplets", group_id or rollout_id, rollout_id):
             if newest is None or trajectory.revision > newest["revision"]:
-                newest = _fields(trajectories, partial(trajectory_row, trajectory), message)
+                newest = _fields("trajectories", partial(trajectory_row, trajectory), message)
         return newest
 
     def _newest(self, only: str | None = None) -> list[RolloutState]:
@@ -104,6 +103,14 @@ class TopicSource:
             return None
 
 
-def _fields(table: Table, row_at: Callable[[Place], Row], message: Message) -> Fields:
+@cache
+def columns_of(table: str) -> list[str]:
+    """The columns of one of the view's tables."""
+    from headrace.streams.view.tables import metadata  # SQLAlchemy: not for those who ask about rollouts alone
+
+    return [c.name for c in metadata.tables[table].columns]
+
+
+def _fields(table: str, row_at: Callable[[Place], Row], message: Message) -> Fields:
     place = Place(message.partition() or 0, message.offset() or 0, message.timestamp()[1] * 1000)
-    return fields_of((c.name for c in table.columns), row_at(place))
+    return fields_of(columns_of(table), row_at(place))

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from headrace.schemas.records import AttemptState, ErrorInfo, RolloutState
+from headrace.schemas.records import AttemptState, ErrorInfo, RolloutState, Task
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.clock import wall_us
+from headrace.streams.producing.cancelling import UnknownRolloutError
 from headrace.streams.settings import Settings
 
 pytestmark = pytest.mark.kafka
@@ -20,7 +21,7 @@ def state(n: int, status: str, **values: Any) -> RolloutState:
     return RolloutState(rollout_id=f"ro-{n}", status=status, enqueued_at=n, **values)
 
 
-async def test_list_and_show_give_the_newest_state(headrace: Any, settings: Settings) -> None:
+async def test_list_and_show_give_the_newest_state(headrace: Any, asking: Any, settings: Settings) -> None:
     producer = AckedProducer(settings, "test")
     failed = AttemptState(attempt_id="a", attempt=1, status="failed", error=ErrorInfo(type="ValueError", message="no"))
     for record in (
@@ -35,23 +36,23 @@ async def test_list_and_show_give_the_newest_state(headrace: Any, settings: Sett
     await producer.send_message(producer.message.tombstone("RolloutState", "ro-4"))
     await producer.close()
 
-    rows = headrace.json("rollouts", "list", "--json")
+    rows = asking.json("rollouts", "list", "--json")
     assert [(r["rollout_id"], r["status"]) for r in rows] == [
         ("ro-1", "succeeded"),
         ("ro-2", "queuing"),
         ("ro-3", "failed"),
     ]
     assert set(rows[0]) == set(RolloutState.__struct_fields__)
-    assert [r["rollout_id"] for r in headrace.json("rollouts", "list", "--json", "--limit", "1")] == ["ro-3"]
-    queuing = headrace.json("rollouts", "list", "--json", "--status", "queuing", "--status", "failed")
+    assert [r["rollout_id"] for r in asking.json("rollouts", "list", "--json", "--limit", "1")] == ["ro-3"]
+    queuing = asking.json("rollouts", "list", "--json", "--status", "queuing", "--status", "failed")
     assert [r["rollout_id"] for r in queuing] == ["ro-2", "ro-3"]
-    (shown,) = headrace.json("rollouts", "show", "ro-3", "--json")
+    (shown,) = asking.json("rollouts", "show", "ro-3", "--json")
     assert shown["attempts"][0]["error"] == {"type": "ValueError", "message": "no", "stacktrace": None}
-    assert "ValueError" in headrace("rollouts", "list").stdout
+    assert "ValueError" in asking("rollouts", "list").stdout
     missing = headrace("rollouts", "show", "ro-9", "--json")
     assert missing.returncode == 1
     assert "ro-9" in missing.stderr
-    assert headrace("rollouts", "list", "--status", "done").returncode == 2
+    assert asking("rollouts", "list", "--status", "done").exit_code == 2
 
 
 async def test_watch_prints_every_state(headrace: Any, settings: Settings) -> None:
@@ -67,11 +68,10 @@ async def test_watch_prints_every_state(headrace: Any, settings: Settings) -> No
     await producer.close()
 
 
-async def test_filters_order_and_pages(headrace: Any, settings: Settings) -> None:
-    producer = AckedProducer(settings, "test")
+def test_filters_order_and_pages(asking: Any) -> None:
     now = wall_us()
-    for n in range(6):
-        await producer.send(
+    asking.write(
+        *(
             RolloutState(
                 rollout_id=f"ro-{n}",
                 status="failed" if n % 2 else "running",
@@ -79,38 +79,33 @@ async def test_filters_order_and_pages(headrace: Any, settings: Settings) -> Non
                 mode="train",
                 enqueued_at=now - (6 - n) * HOUR,
             )
+            for n in range(6)
         )
-    await producer.close()
+    )
 
     def ids(*options: str) -> list[str]:
-        return [r["rollout_id"] for r in headrace.json("rollouts", "list", "--json", *options)]
+        return [r["rollout_id"] for r in asking.json("rollouts", "list", "--json", *options)]
 
     assert ids("--limit", "2") == ["ro-4", "ro-5"]
     assert ids("--limit", "2", "--offset", "2") == ["ro-2", "ro-3"]
     assert ids("--since", "150m", "--status", "failed") == ["ro-5"]
-    assert ids("--run", "run-0", "--mode", "train", "--sort-by", "rollout_id", "--order", "desc") == [
-        "ro-2",
-        "ro-1",
-        "ro-0",
-    ]
+    newest_of_run = ids("--run", "run-0", "--mode", "train", "--sort-by", "rollout_id", "--order", "desc")
+    assert newest_of_run == ["ro-2", "ro-1", "ro-0"]
     assert ids("--id", "ro-1", "--id", "ro-9", "--id-contains", "-4", "--any") == ["ro-1", "ro-4"]
-    wrong = headrace("rollouts", "list", "--sort-by", "size")
-    assert (wrong.returncode, "enqueued_at" in wrong.stderr) == (2, True)
-    assert headrace("rollouts", "list", "--since", "soon").returncode == 2
+    wrong = asking("rollouts", "list", "--sort-by", "size")
+    assert (wrong.exit_code, "enqueued_at" in wrong.output) == (2, True)
+    assert asking("rollouts", "list", "--since", "soon").exit_code == 2
 
 
-async def test_cancel_says_what_it_did(headrace: Any, settings: Settings) -> None:
-    (tasks,) = headrace.json("tasks", "produce", "-", stdin='{"input": 1, "rollout_id": "ro-queued"}\n')
-    assert tasks["produced"] == 1
-    producer = AckedProducer(settings, "test")
-    await producer.send(RolloutState(rollout_id="ro-done", status="succeeded", enqueued_at=1, ended_at=2))
-    await producer.close()
-
-    unknown = headrace("rollouts", "cancel", "ro-queued", "ro-x", "ro-y")
-    assert unknown.returncode == 1
-    assert "ro-x, ro-y" in unknown.stderr
-    rows = headrace.json("rollouts", "cancel", "ro-queued", "ro-done", "--json")
-    assert rows == [
+def test_cancel_says_what_it_did(asking: Any, headrace: Any) -> None:
+    asking.write(
+        Task(rollout_id="ro-queued", input="1", enqueued_at=1),
+        RolloutState(rollout_id="ro-done", status="succeeded", enqueued_at=1, ended_at=2),
+    )
+    unknown = asking("rollouts", "cancel", "ro-queued", "ro-x", "ro-y")
+    assert isinstance(unknown.exception, UnknownRolloutError)
+    assert "ro-x, ro-y" in str(unknown.exception)
+    assert asking.json("rollouts", "cancel", "ro-queued", "ro-done", "--json") == [
         {"rollout_id": "ro-queued", "status": None, "requested": True},
         {"rollout_id": "ro-done", "status": "succeeded", "requested": False},
     ]
@@ -118,11 +113,10 @@ async def test_cancel_says_what_it_did(headrace: Any, settings: Settings) -> Non
     try:
         assert lifecycle.stdout.readline()
         deadline = time.monotonic() + 60
-        while (shown := headrace("rollouts", "show", "ro-queued", "--json")).returncode or (
-            json.loads(shown.stdout)["status"] != "cancelled"
-        ):
-            assert time.monotonic() < deadline, shown
+        while [r["status"] for r in asking.json("rollouts", "list", "--id", "ro-queued", "--json")] != ["cancelled"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
     finally:
         lifecycle.terminate()
         lifecycle.wait(30)
-    assert "it has ended" in headrace("rollouts", "cancel", "ro-queued").stdout
+    assert "it has ended" in asking("rollouts", "cancel", "ro-queued").stdout
