@@ -19,7 +19,7 @@ from headrace.schemas.varint import {helpers}
 
 Put = Callable[[bytes], object]
 '''
-HELPERS = ("DOUBLE", "DOUBLES", "LIMIT", "SMALL", "WireError", "long", "read_length", "read_long")
+HELPERS = ("DOUBLE", "DOUBLES", "LIMIT", "SIGNED", "SMALL", "WireError", "long", "read_length", "read_long")
 
 
 def runs_of_doubles(fields: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -34,6 +34,11 @@ def runs_of_doubles(fields: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 def kind_of(schema: Any) -> str:
     """The name of a type that is no union: a primitive's, `array`, `map` or `record`."""
     return cast(dict[str, str], schema)["type"] if isinstance(schema, dict) else schema
+
+
+def place(skip: int) -> str:
+    """Where a value begins that stands `skip` bytes behind the place that is read."""
+    return f"p + {skip}" if skip else "p"
 
 
 class Block:
@@ -177,62 +182,73 @@ class WireGenerator:
         block.add(f"return r.{name}({', '.join(values)}), p")
         return f"def read_{name}(b: bytes, p: int) -> tuple[r.{name}, int]:\n" + "\n".join(block.lines)
 
-    def _read_long(self, block: Block, target: str) -> None:
-        block.add(f"{target} = b[p]")
-        block.add("p += 1")
+    def _read_long(self, block: Block, target: str, skip: int = 0) -> None:
+        block.add(f"{target} = b[{place(skip)}]")
+        block.add(f"p += {1 + skip}")
         block.add(f"if {target} > 127:")
         block.add(f"    {target}, p = read_long(b, p, {target})")
         block.add("else:")
-        block.add(f"    {target} = ({target} >> 1) ^ -({target} & 1)")
+        block.add(f"    {target} = SIGNED[{target}]")
 
-    def _read(self, block: Block, schema: Any, target: str) -> None:
+    def _read_text(self, block: Block, kind: str, target: str, skip: int) -> None:
+        """Lengths of one and two bytes are read in place: a call costs as much as all the rest."""
+        decode = ".decode()" if kind == "string" else ""
+        size, more, begin = block.name("n"), block.name("m"), block.name("q")
+        block.add(f"{size} = b[{place(skip)}]")
+        block.add(f"if not {size} & 0x81:")
+        block.add(f"    {begin} = p + {1 + skip}")
+        block.add(f"    p = {begin} + ({size} >> 1)")
+        block.add(f"    {target} = b[{begin}:p]{decode}")
+        block.add(f"elif not {size} & 1 and ({more} := b[p + {1 + skip}]) < 128:")
+        block.add(f"    {begin} = p + {2 + skip}")
+        block.add(f"    p = {begin} + ({size} >> 1 & 0x3F | {more} << 6)")
+        block.add(f"    {target} = b[{begin}:p]{decode}")
+        block.add("else:")
+        block.add(f"    {size}, p = read_length(b, p + {1 + skip}, {size})")
+        block.add(f"    {target} = b[p : p + {size}]{decode}")
+        block.add(f"    p += {size}")
+
+    def _read(self, block: Block, schema: Any, target: str, skip: int = 0) -> None:
+        """Reads a value that begins `skip` bytes behind `p`."""
         record = self._record(schema)
         if record:
-            block.add(f"{target}, p = read_{record}(b, p)")
+            block.add(f"{target}, p = read_{record}(b, {place(skip)})")
             return
         if isinstance(schema, list):
             self._read_union(block, cast(list[Any], schema), target)
             return
         kind = kind_of(schema)
         if kind in ("string", "bytes"):
-            size = block.name("n")
-            decode = ".decode()" if kind == "string" else ""
-            block.add(f"{size} = b[p]")
-            block.add(f"if {size} & 0x81:")
-            block.add(f"    {size}, p = read_length(b, p + 1, {size})")
-            block.add(f"    {target} = b[p : p + {size}]{decode}")
-            block.add(f"    p += {size}")
-            block.add("else:")
-            block.add(f"    {size} = p + 1 + ({size} >> 1)")
-            block.add(f"    {target} = b[p + 1 : {size}]{decode}")
-            block.add(f"    p = {size}")
+            self._read_text(block, kind, target, skip)
         elif kind in ("long", "int"):
-            self._read_long(block, target)
+            self._read_long(block, target, skip)
         elif kind == "double":
-            block.add(f"{target} = DOUBLE.unpack_from(b, p)[0]")
-            block.add("p += 8")
+            block.add(f"{target} = DOUBLE.unpack_from(b, {place(skip)})[0]")
+            block.add(f"p += {8 + skip}")
         elif kind == "boolean":
-            block.add(f"{target} = b[p] == 1")
-            block.add("p += 1")
+            block.add(f"{target} = b[{place(skip)}] == 1")
+            block.add(f"p += {1 + skip}")
         else:
+            if skip:
+                block.add(f"p += {skip}")
             self._read_block(block, cast(dict[str, Any], schema), target)
 
     def _read_union(self, block: Block, schema: list[Any], target: str) -> None:
         branch = block.name("u")
         block.add(f"{branch} = b[p]")
-        block.add("p += 1")
         if "null" in schema:
-            block.add(f"if {branch} == 0:")
+            block.add(f"if not {branch}:")
             block.add(f"    {target} = None")
+            block.add("    p += 1")
             block.add(f"elif {branch} == 2:")
             block.depth += 1
-            self._read(block, next(s for s in schema if s != "null"), target)
+            self._read(block, next(s for s in schema if s != "null"), target, 1)
             block.depth -= 1
         else:
             for index, member in enumerate(schema):
                 block.add(f"{'if' if index == 0 else 'elif'} {branch} == {2 * index}:")
                 block.depth += 1
-                self._read(block, member, target)
+                self._read(block, member, target, 1)
                 block.depth -= 1
         block.add("else:")
         block.add(f'    raise WireError(f"no branch {{{branch}}} in this union")')

@@ -30,6 +30,7 @@ def long(n: int) -> bytes:
 
 LIMIT = 8192  # covers all two-byte numbers: most lengths
 SMALL = [long(n) for n in range(LIMIT)]
+SIGNED = tuple((n >> 1) ^ -(n & 1) for n in range(128))  # what one byte means
 
 
 def read_long(b: bytes, p: int, first: int) -> tuple[int, int]:

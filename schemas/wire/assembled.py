@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.schemas import records as r
-from headrace.schemas.varint import LIMIT, SMALL, WireError, long, read_length, read_long
+from headrace.schemas.varint import LIMIT, SIGNED, SMALL, WireError, long, read_length, read_long
 
 Put = Callable[[bytes], object]
 
@@ -54,100 +54,116 @@ def write_Assembled(x: r.Assembled, put: Put) -> None:
 
 def read_Assembled(b: bytes, p: int) -> tuple[r.Assembled, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
+    n6 = b[p]
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
     else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
-    u6 = b[p]
-    p += 1
-    if u6 == 0:
-        f5 = None
-    elif u6 == 2:
-        n7 = b[p]
-        if n7 & 0x81:
-            n7, p = read_length(b, p + 1, n7)
-            f5 = b[p : p + n7].decode()
-            p += n7
-        else:
-            n7 = p + 1 + (n7 >> 1)
-            f5 = b[p + 1 : n7].decode()
-            p = n7
-    else:
-        raise WireError(f"no branch {u6} in this union")
-    u9 = b[p]
-    p += 1
-    if u9 == 0:
-        f8 = None
-    elif u9 == 2:
-        f8, p = read_LogPosition(b, p)
-    else:
-        raise WireError(f"no branch {u9} in this union")
-    f10 = b[p]
-    p += 1
-    if f10 > 127:
-        f10, p = read_long(b, p, f10)
-    else:
-        f10 = (f10 >> 1) ^ -(f10 & 1)
-    f11: Any = []
-    while True:
-        n12 = b[p]
+        n6, p = read_length(b, p + 1, n6)
+        f5 = b[p : p + n6].decode()
+        p += n6
+    u10 = b[p]
+    if not u10:
+        f9 = None
         p += 1
-        if n12 > 127:
-            n12, p = read_long(b, p, n12)
+    elif u10 == 2:
+        n11 = b[p + 1]
+        if not n11 & 0x81:
+            q13 = p + 2
+            p = q13 + (n11 >> 1)
+            f9 = b[q13:p].decode()
+        elif not n11 & 1 and (m12 := b[p + 2]) < 128:
+            q13 = p + 3
+            p = q13 + (n11 >> 1 & 0x3F | m12 << 6)
+            f9 = b[q13:p].decode()
         else:
-            n12 = (n12 >> 1) ^ -(n12 & 1)
-        if n12 == 0:
-            break
-        if n12 < 0:
-            n12 = -n12
-            _, p = read_long(b, p + 1, b[p])
-        for _ in range(n12):
-            n14 = b[p]
-            if n14 & 0x81:
-                n14, p = read_length(b, p + 1, n14)
-                v13 = b[p : p + n14].decode()
-                p += n14
-            else:
-                n14 = p + 1 + (n14 >> 1)
-                v13 = b[p + 1 : n14].decode()
-                p = n14
-            f11.append(v13)
-    f15, p = read_Source(b, p)
+            n11, p = read_length(b, p + 2, n11)
+            f9 = b[p : p + n11].decode()
+            p += n11
+    else:
+        raise WireError(f"no branch {u10} in this union")
+    u15 = b[p]
+    if not u15:
+        f14 = None
+        p += 1
+    elif u15 == 2:
+        f14, p = read_LogPosition(b, p + 1)
+    else:
+        raise WireError(f"no branch {u15} in this union")
     f16 = b[p]
     p += 1
     if f16 > 127:
         f16, p = read_long(b, p, f16)
     else:
-        f16 = (f16 >> 1) ^ -(f16 & 1)
-    f17 = b[p]
+        f16 = SIGNED[f16]
+    f17: Any = []
+    while True:
+        n18 = b[p]
+        p += 1
+        if n18 > 127:
+            n18, p = read_long(b, p, n18)
+        else:
+            n18 = SIGNED[n18]
+        if n18 == 0:
+            break
+        if n18 < 0:
+            n18 = -n18
+            _, p = read_long(b, p + 1, b[p])
+        for _ in range(n18):
+            n20 = b[p]
+            if not n20 & 0x81:
+                q22 = p + 1
+                p = q22 + (n20 >> 1)
+                v19 = b[q22:p].decode()
+            elif not n20 & 1 and (m21 := b[p + 1]) < 128:
+                q22 = p + 2
+                p = q22 + (n20 >> 1 & 0x3F | m21 << 6)
+                v19 = b[q22:p].decode()
+            else:
+                n20, p = read_length(b, p + 1, n20)
+                v19 = b[p : p + n20].decode()
+                p += n20
+            f17.append(v19)
+    f23, p = read_Source(b, p)
+    f24 = b[p]
     p += 1
-    if f17 > 127:
-        f17, p = read_long(b, p, f17)
+    if f24 > 127:
+        f24, p = read_long(b, p, f24)
     else:
-        f17 = (f17 >> 1) ^ -(f17 & 1)
+        f24 = SIGNED[f24]
+    f25 = b[p]
+    p += 1
+    if f25 > 127:
+        f25, p = read_long(b, p, f25)
+    else:
+        f25 = SIGNED[f25]
     return r.Assembled(
         rollout_id=f1,
-        state=f3,
-        attempt_id=f5,
-        trajectory=f8,
-        revision=f10,
-        reward_ids=f11,
-        source=f15,
-        segment=f16,
-        at=f17,
+        state=f5,
+        attempt_id=f9,
+        trajectory=f14,
+        revision=f16,
+        reward_ids=f17,
+        source=f23,
+        segment=f24,
+        at=f25,
     ), p
 
 
@@ -164,13 +180,13 @@ def read_LogPosition(b: bytes, p: int) -> tuple[r.LogPosition, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     f2 = b[p]
     p += 1
     if f2 > 127:
         f2, p = read_long(b, p, f2)
     else:
-        f2 = (f2 >> 1) ^ -(f2 & 1)
+        f2 = SIGNED[f2]
     return r.LogPosition(partition=f1, offset=f2), p
 
 
@@ -197,35 +213,47 @@ def read_Source(b: bytes, p: int) -> tuple[r.Source, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     n3 = b[p]
-    if n3 & 0x81:
+    if not n3 & 0x81:
+        q5 = p + 1
+        p = q5 + (n3 >> 1)
+        f2 = b[q5:p]
+    elif not n3 & 1 and (m4 := b[p + 1]) < 128:
+        q5 = p + 2
+        p = q5 + (n3 >> 1 & 0x3F | m4 << 6)
+        f2 = b[q5:p]
+    else:
         n3, p = read_length(b, p + 1, n3)
         f2 = b[p : p + n3]
         p += n3
-    else:
-        n3 = p + 1 + (n3 >> 1)
-        f2 = b[p + 1 : n3]
-        p = n3
-    n5 = b[p]
-    if n5 & 0x81:
-        n5, p = read_length(b, p + 1, n5)
-        f4 = b[p : p + n5]
-        p += n5
-    else:
-        n5 = p + 1 + (n5 >> 1)
-        f4 = b[p + 1 : n5]
-        p = n5
     n7 = b[p]
-    if n7 & 0x81:
+    if not n7 & 0x81:
+        q9 = p + 1
+        p = q9 + (n7 >> 1)
+        f6 = b[q9:p]
+    elif not n7 & 1 and (m8 := b[p + 1]) < 128:
+        q9 = p + 2
+        p = q9 + (n7 >> 1 & 0x3F | m8 << 6)
+        f6 = b[q9:p]
+    else:
         n7, p = read_length(b, p + 1, n7)
         f6 = b[p : p + n7]
         p += n7
+    n11 = b[p]
+    if not n11 & 0x81:
+        q13 = p + 1
+        p = q13 + (n11 >> 1)
+        f10 = b[q13:p]
+    elif not n11 & 1 and (m12 := b[p + 1]) < 128:
+        q13 = p + 2
+        p = q13 + (n11 >> 1 & 0x3F | m12 << 6)
+        f10 = b[q13:p]
     else:
-        n7 = p + 1 + (n7 >> 1)
-        f6 = b[p + 1 : n7]
-        p = n7
-    return r.Source(partition=f1, attempts=f2, spans=f4, rewards=f6), p
+        n11, p = read_length(b, p + 1, n11)
+        f10 = b[p : p + n11]
+        p += n11
+    return r.Source(partition=f1, attempts=f2, spans=f6, rewards=f10), p
 
 
 WRITE = write_Assembled

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from headrace.schemas import records as r
-from headrace.schemas.varint import LIMIT, SMALL, WireError, long, read_length, read_long
+from headrace.schemas.varint import LIMIT, SIGNED, SMALL, WireError, long, read_length, read_long
 
 Put = Callable[[bytes], object]
 
@@ -70,129 +70,149 @@ def write_AttemptEvent(x: r.AttemptEvent, put: Put) -> None:
 
 def read_AttemptEvent(b: bytes, p: int) -> tuple[r.AttemptEvent, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    u4 = b[p]
-    p += 1
-    if u4 == 0:
-        f3 = None
-    elif u4 == 2:
-        n5 = b[p]
-        if n5 & 0x81:
-            n5, p = read_length(b, p + 1, n5)
-            f3 = b[p : p + n5].decode()
-            p += n5
+    u6 = b[p]
+    if not u6:
+        f5 = None
+        p += 1
+    elif u6 == 2:
+        n7 = b[p + 1]
+        if not n7 & 0x81:
+            q9 = p + 2
+            p = q9 + (n7 >> 1)
+            f5 = b[q9:p].decode()
+        elif not n7 & 1 and (m8 := b[p + 2]) < 128:
+            q9 = p + 3
+            p = q9 + (n7 >> 1 & 0x3F | m8 << 6)
+            f5 = b[q9:p].decode()
         else:
-            n5 = p + 1 + (n5 >> 1)
-            f3 = b[p + 1 : n5].decode()
-            p = n5
+            n7, p = read_length(b, p + 2, n7)
+            f5 = b[p : p + n7].decode()
+            p += n7
     else:
-        raise WireError(f"no branch {u4} in this union")
-    f6 = b[p]
+        raise WireError(f"no branch {u6} in this union")
+    f10 = b[p]
     p += 1
-    if f6 > 127:
-        f6, p = read_long(b, p, f6)
+    if f10 > 127:
+        f10, p = read_long(b, p, f10)
     else:
-        f6 = (f6 >> 1) ^ -(f6 & 1)
-    f7 = b[p]
+        f10 = SIGNED[f10]
+    f11 = b[p]
     p += 1
-    if f7 > 127:
-        f7, p = read_long(b, p, f7)
+    if f11 > 127:
+        f11, p = read_long(b, p, f11)
     else:
-        f7 = (f7 >> 1) ^ -(f7 & 1)
-    n9 = b[p]
-    if n9 & 0x81:
-        n9, p = read_length(b, p + 1, n9)
-        f8 = b[p : p + n9].decode()
-        p += n9
+        f11 = SIGNED[f11]
+    n13 = b[p]
+    if not n13 & 0x81:
+        q15 = p + 1
+        p = q15 + (n13 >> 1)
+        f12 = b[q15:p].decode()
+    elif not n13 & 1 and (m14 := b[p + 1]) < 128:
+        q15 = p + 2
+        p = q15 + (n13 >> 1 & 0x3F | m14 << 6)
+        f12 = b[q15:p].decode()
     else:
-        n9 = p + 1 + (n9 >> 1)
-        f8 = b[p + 1 : n9].decode()
-        p = n9
-    f10 = b[p] == 1
+        n13, p = read_length(b, p + 1, n13)
+        f12 = b[p : p + n13].decode()
+        p += n13
+    f16 = b[p] == 1
     p += 1
-    f11 = b[p] == 1
+    f17 = b[p] == 1
     p += 1
-    u13 = b[p]
-    p += 1
-    if u13 == 0:
-        f12 = None
-    elif u13 == 2:
-        f12, p = read_TaskFacts(b, p)
-    else:
-        raise WireError(f"no branch {u13} in this union")
-    u15 = b[p]
-    p += 1
-    if u15 == 0:
-        f14 = None
-    elif u15 == 2:
-        n16 = b[p]
-        if n16 & 0x81:
-            n16, p = read_length(b, p + 1, n16)
-            f14 = b[p : p + n16].decode()
-            p += n16
-        else:
-            n16 = p + 1 + (n16 >> 1)
-            f14 = b[p + 1 : n16].decode()
-            p = n16
-    else:
-        raise WireError(f"no branch {u15} in this union")
-    f17 = b[p]
-    p += 1
-    if f17 > 127:
-        f17, p = read_long(b, p, f17)
-    else:
-        f17 = (f17 >> 1) ^ -(f17 & 1)
     u19 = b[p]
-    p += 1
-    if u19 == 0:
+    if not u19:
         f18 = None
+        p += 1
     elif u19 == 2:
-        n20 = b[p]
-        if n20 & 0x81:
-            n20, p = read_length(b, p + 1, n20)
-            f18 = b[p : p + n20].decode()
-            p += n20
-        else:
-            n20 = p + 1 + (n20 >> 1)
-            f18 = b[p + 1 : n20].decode()
-            p = n20
+        f18, p = read_TaskFacts(b, p + 1)
     else:
         raise WireError(f"no branch {u19} in this union")
-    u22 = b[p]
-    p += 1
-    if u22 == 0:
-        f21 = None
-    elif u22 == 2:
-        f21, p = read_ErrorInfo(b, p)
+    u21 = b[p]
+    if not u21:
+        f20 = None
+        p += 1
+    elif u21 == 2:
+        n22 = b[p + 1]
+        if not n22 & 0x81:
+            q24 = p + 2
+            p = q24 + (n22 >> 1)
+            f20 = b[q24:p].decode()
+        elif not n22 & 1 and (m23 := b[p + 2]) < 128:
+            q24 = p + 3
+            p = q24 + (n22 >> 1 & 0x3F | m23 << 6)
+            f20 = b[q24:p].decode()
+        else:
+            n22, p = read_length(b, p + 2, n22)
+            f20 = b[p : p + n22].decode()
+            p += n22
     else:
-        raise WireError(f"no branch {u22} in this union")
-    f23 = b[p]
+        raise WireError(f"no branch {u21} in this union")
+    f25 = b[p]
     p += 1
-    if f23 > 127:
-        f23, p = read_long(b, p, f23)
+    if f25 > 127:
+        f25, p = read_long(b, p, f25)
     else:
-        f23 = (f23 >> 1) ^ -(f23 & 1)
+        f25 = SIGNED[f25]
+    u27 = b[p]
+    if not u27:
+        f26 = None
+        p += 1
+    elif u27 == 2:
+        n28 = b[p + 1]
+        if not n28 & 0x81:
+            q30 = p + 2
+            p = q30 + (n28 >> 1)
+            f26 = b[q30:p].decode()
+        elif not n28 & 1 and (m29 := b[p + 2]) < 128:
+            q30 = p + 3
+            p = q30 + (n28 >> 1 & 0x3F | m29 << 6)
+            f26 = b[q30:p].decode()
+        else:
+            n28, p = read_length(b, p + 2, n28)
+            f26 = b[p : p + n28].decode()
+            p += n28
+    else:
+        raise WireError(f"no branch {u27} in this union")
+    u32 = b[p]
+    if not u32:
+        f31 = None
+        p += 1
+    elif u32 == 2:
+        f31, p = read_ErrorInfo(b, p + 1)
+    else:
+        raise WireError(f"no branch {u32} in this union")
+    f33 = b[p]
+    p += 1
+    if f33 > 127:
+        f33, p = read_long(b, p, f33)
+    else:
+        f33 = SIGNED[f33]
     return r.AttemptEvent(
         rollout_id=f1,
-        attempt_id=f3,
-        attempt=f6,
-        delivery=f7,
-        type=f8,
-        final=f10,
-        complete=f11,
-        task=f12,
-        lost_reason=f14,
-        child_deaths=f17,
-        worker_id=f18,
-        error=f21,
-        at=f23,
+        attempt_id=f5,
+        attempt=f10,
+        delivery=f11,
+        type=f12,
+        final=f16,
+        complete=f17,
+        task=f18,
+        lost_reason=f20,
+        child_deaths=f25,
+        worker_id=f26,
+        error=f31,
+        at=f33,
     ), p
 
 
@@ -265,139 +285,167 @@ def write_TaskFacts(x: r.TaskFacts, put: Put) -> None:
 
 def read_TaskFacts(b: bytes, p: int) -> tuple[r.TaskFacts, int]:
     u2 = b[p]
-    p += 1
-    if u2 == 0:
+    if not u2:
         f1 = None
-    elif u2 == 2:
-        f1 = b[p]
         p += 1
+    elif u2 == 2:
+        f1 = b[p + 1]
+        p += 2
         if f1 > 127:
             f1, p = read_long(b, p, f1)
         else:
-            f1 = (f1 >> 1) ^ -(f1 & 1)
+            f1 = SIGNED[f1]
     else:
         raise WireError(f"no branch {u2} in this union")
     n4 = b[p]
-    if n4 & 0x81:
+    if not n4 & 0x81:
+        q6 = p + 1
+        p = q6 + (n4 >> 1)
+        f3 = b[q6:p].decode()
+    elif not n4 & 1 and (m5 := b[p + 1]) < 128:
+        q6 = p + 2
+        p = q6 + (n4 >> 1 & 0x3F | m5 << 6)
+        f3 = b[q6:p].decode()
+    else:
         n4, p = read_length(b, p + 1, n4)
         f3 = b[p : p + n4].decode()
         p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
-    u6 = b[p]
-    p += 1
-    if u6 == 0:
-        f5 = None
-    elif u6 == 2:
-        n7 = b[p]
-        if n7 & 0x81:
-            n7, p = read_length(b, p + 1, n7)
-            f5 = b[p : p + n7].decode()
-            p += n7
+    u8 = b[p]
+    if not u8:
+        f7 = None
+        p += 1
+    elif u8 == 2:
+        n9 = b[p + 1]
+        if not n9 & 0x81:
+            q11 = p + 2
+            p = q11 + (n9 >> 1)
+            f7 = b[q11:p].decode()
+        elif not n9 & 1 and (m10 := b[p + 2]) < 128:
+            q11 = p + 3
+            p = q11 + (n9 >> 1 & 0x3F | m10 << 6)
+            f7 = b[q11:p].decode()
         else:
-            n7 = p + 1 + (n7 >> 1)
-            f5 = b[p + 1 : n7].decode()
-            p = n7
+            n9, p = read_length(b, p + 2, n9)
+            f7 = b[p : p + n9].decode()
+            p += n9
     else:
-        raise WireError(f"no branch {u6} in this union")
-    u9 = b[p]
-    p += 1
-    if u9 == 0:
-        f8 = None
-    elif u9 == 2:
-        n10 = b[p]
-        if n10 & 0x81:
-            n10, p = read_length(b, p + 1, n10)
-            f8 = b[p : p + n10].decode()
-            p += n10
+        raise WireError(f"no branch {u8} in this union")
+    u13 = b[p]
+    if not u13:
+        f12 = None
+        p += 1
+    elif u13 == 2:
+        n14 = b[p + 1]
+        if not n14 & 0x81:
+            q16 = p + 2
+            p = q16 + (n14 >> 1)
+            f12 = b[q16:p].decode()
+        elif not n14 & 1 and (m15 := b[p + 2]) < 128:
+            q16 = p + 3
+            p = q16 + (n14 >> 1 & 0x3F | m15 << 6)
+            f12 = b[q16:p].decode()
         else:
-            n10 = p + 1 + (n10 >> 1)
-            f8 = b[p + 1 : n10].decode()
-            p = n10
+            n14, p = read_length(b, p + 2, n14)
+            f12 = b[p : p + n14].decode()
+            p += n14
     else:
-        raise WireError(f"no branch {u9} in this union")
-    f11 = b[p]
+        raise WireError(f"no branch {u13} in this union")
+    f17 = b[p]
     p += 1
-    if f11 > 127:
-        f11, p = read_long(b, p, f11)
+    if f17 > 127:
+        f17, p = read_long(b, p, f17)
     else:
-        f11 = (f11 >> 1) ^ -(f11 & 1)
-    f12 = b[p]
+        f17 = SIGNED[f17]
+    f18 = b[p]
     p += 1
-    if f12 > 127:
-        f12, p = read_long(b, p, f12)
+    if f18 > 127:
+        f18, p = read_long(b, p, f18)
     else:
-        f12 = (f12 >> 1) ^ -(f12 & 1)
-    u14 = b[p]
-    p += 1
-    if u14 == 0:
-        f13 = None
-    elif u14 == 2:
-        n15 = b[p]
-        if n15 & 0x81:
-            n15, p = read_length(b, p + 1, n15)
-            f13 = b[p : p + n15].decode()
-            p += n15
-        else:
-            n15 = p + 1 + (n15 >> 1)
-            f13 = b[p + 1 : n15].decode()
-            p = n15
-    else:
-        raise WireError(f"no branch {u14} in this union")
-    u17 = b[p]
-    p += 1
-    if u17 == 0:
-        f16 = None
-    elif u17 == 2:
-        n18 = b[p]
-        if n18 & 0x81:
-            n18, p = read_length(b, p + 1, n18)
-            f16 = b[p : p + n18].decode()
-            p += n18
-        else:
-            n18 = p + 1 + (n18 >> 1)
-            f16 = b[p + 1 : n18].decode()
-            p = n18
-    else:
-        raise WireError(f"no branch {u17} in this union")
+        f18 = SIGNED[f18]
     u20 = b[p]
-    p += 1
-    if u20 == 0:
+    if not u20:
         f19 = None
+        p += 1
     elif u20 == 2:
-        n21 = b[p]
-        if n21 & 0x81:
-            n21, p = read_length(b, p + 1, n21)
+        n21 = b[p + 1]
+        if not n21 & 0x81:
+            q23 = p + 2
+            p = q23 + (n21 >> 1)
+            f19 = b[q23:p].decode()
+        elif not n21 & 1 and (m22 := b[p + 2]) < 128:
+            q23 = p + 3
+            p = q23 + (n21 >> 1 & 0x3F | m22 << 6)
+            f19 = b[q23:p].decode()
+        else:
+            n21, p = read_length(b, p + 2, n21)
             f19 = b[p : p + n21].decode()
             p += n21
-        else:
-            n21 = p + 1 + (n21 >> 1)
-            f19 = b[p + 1 : n21].decode()
-            p = n21
     else:
         raise WireError(f"no branch {u20} in this union")
-    n23 = b[p]
-    if n23 & 0x81:
-        n23, p = read_length(b, p + 1, n23)
-        f22 = b[p : p + n23].decode()
-        p += n23
+    u25 = b[p]
+    if not u25:
+        f24 = None
+        p += 1
+    elif u25 == 2:
+        n26 = b[p + 1]
+        if not n26 & 0x81:
+            q28 = p + 2
+            p = q28 + (n26 >> 1)
+            f24 = b[q28:p].decode()
+        elif not n26 & 1 and (m27 := b[p + 2]) < 128:
+            q28 = p + 3
+            p = q28 + (n26 >> 1 & 0x3F | m27 << 6)
+            f24 = b[q28:p].decode()
+        else:
+            n26, p = read_length(b, p + 2, n26)
+            f24 = b[p : p + n26].decode()
+            p += n26
     else:
-        n23 = p + 1 + (n23 >> 1)
-        f22 = b[p + 1 : n23].decode()
-        p = n23
+        raise WireError(f"no branch {u25} in this union")
+    u30 = b[p]
+    if not u30:
+        f29 = None
+        p += 1
+    elif u30 == 2:
+        n31 = b[p + 1]
+        if not n31 & 0x81:
+            q33 = p + 2
+            p = q33 + (n31 >> 1)
+            f29 = b[q33:p].decode()
+        elif not n31 & 1 and (m32 := b[p + 2]) < 128:
+            q33 = p + 3
+            p = q33 + (n31 >> 1 & 0x3F | m32 << 6)
+            f29 = b[q33:p].decode()
+        else:
+            n31, p = read_length(b, p + 2, n31)
+            f29 = b[p : p + n31].decode()
+            p += n31
+    else:
+        raise WireError(f"no branch {u30} in this union")
+    n35 = b[p]
+    if not n35 & 0x81:
+        q37 = p + 1
+        p = q37 + (n35 >> 1)
+        f34 = b[q37:p].decode()
+    elif not n35 & 1 and (m36 := b[p + 1]) < 128:
+        q37 = p + 2
+        p = q37 + (n35 >> 1 & 0x3F | m36 << 6)
+        f34 = b[q37:p].decode()
+    else:
+        n35, p = read_length(b, p + 1, n35)
+        f34 = b[p : p + n35].decode()
+        p += n35
     return r.TaskFacts(
         offset=f1,
         origin=f3,
-        session_id=f5,
-        group_id=f8,
-        group_size=f11,
-        sample_index=f12,
-        mode=f13,
-        run_id=f16,
-        resources_id=f19,
-        input=f22,
+        session_id=f7,
+        group_id=f12,
+        group_size=f17,
+        sample_index=f18,
+        mode=f19,
+        run_id=f24,
+        resources_id=f29,
+        input=f34,
     ), p
 
 
@@ -423,40 +471,52 @@ def write_ErrorInfo(x: r.ErrorInfo, put: Put) -> None:
 
 def read_ErrorInfo(b: bytes, p: int) -> tuple[r.ErrorInfo, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
+    n6 = b[p]
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
     else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
-    u6 = b[p]
-    p += 1
-    if u6 == 0:
-        f5 = None
-    elif u6 == 2:
-        n7 = b[p]
-        if n7 & 0x81:
-            n7, p = read_length(b, p + 1, n7)
-            f5 = b[p : p + n7].decode()
-            p += n7
+        n6, p = read_length(b, p + 1, n6)
+        f5 = b[p : p + n6].decode()
+        p += n6
+    u10 = b[p]
+    if not u10:
+        f9 = None
+        p += 1
+    elif u10 == 2:
+        n11 = b[p + 1]
+        if not n11 & 0x81:
+            q13 = p + 2
+            p = q13 + (n11 >> 1)
+            f9 = b[q13:p].decode()
+        elif not n11 & 1 and (m12 := b[p + 2]) < 128:
+            q13 = p + 3
+            p = q13 + (n11 >> 1 & 0x3F | m12 << 6)
+            f9 = b[q13:p].decode()
         else:
-            n7 = p + 1 + (n7 >> 1)
-            f5 = b[p + 1 : n7].decode()
-            p = n7
+            n11, p = read_length(b, p + 2, n11)
+            f9 = b[p : p + n11].decode()
+            p += n11
     else:
-        raise WireError(f"no branch {u6} in this union")
-    return r.ErrorInfo(type=f1, message=f3, stacktrace=f5), p
+        raise WireError(f"no branch {u10} in this union")
+    return r.ErrorInfo(type=f1, message=f5, stacktrace=f9), p
 
 
 WRITE = write_AttemptEvent

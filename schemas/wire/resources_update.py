@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.schemas import records as r
-from headrace.schemas.varint import LIMIT, SMALL, WireError, long, read_length, read_long
+from headrace.schemas.varint import LIMIT, SIGNED, SMALL, WireError, long, read_length, read_long
 
 Put = Callable[[bytes], object]
 
@@ -65,102 +65,117 @@ def write_ResourcesUpdate(x: r.ResourcesUpdate, put: Put) -> None:
 
 def read_ResourcesUpdate(b: bytes, p: int) -> tuple[r.ResourcesUpdate, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
+    n6 = b[p]
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
     else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
-    f5 = b[p]
+        n6, p = read_length(b, p + 1, n6)
+        f5 = b[p : p + n6].decode()
+        p += n6
+    f9 = b[p]
     p += 1
-    if f5 > 127:
-        f5, p = read_long(b, p, f5)
+    if f9 > 127:
+        f9, p = read_long(b, p, f9)
     else:
-        f5 = (f5 >> 1) ^ -(f5 & 1)
-    f6: Any = {}
+        f9 = SIGNED[f9]
+    f10: Any = {}
     while True:
-        n7 = b[p]
+        n11 = b[p]
         p += 1
-        if n7 > 127:
-            n7, p = read_long(b, p, n7)
+        if n11 > 127:
+            n11, p = read_long(b, p, n11)
         else:
-            n7 = (n7 >> 1) ^ -(n7 & 1)
-        if n7 == 0:
+            n11 = SIGNED[n11]
+        if n11 == 0:
             break
-        if n7 < 0:
-            n7 = -n7
+        if n11 < 0:
+            n11 = -n11
             _, p = read_long(b, p + 1, b[p])
-        for _ in range(n7):
-            n10 = b[p]
-            if n10 & 0x81:
-                n10, p = read_length(b, p + 1, n10)
-                k9 = b[p : p + n10].decode()
-                p += n10
+        for _ in range(n11):
+            n14 = b[p]
+            if not n14 & 0x81:
+                q16 = p + 1
+                p = q16 + (n14 >> 1)
+                k13 = b[q16:p].decode()
+            elif not n14 & 1 and (m15 := b[p + 1]) < 128:
+                q16 = p + 2
+                p = q16 + (n14 >> 1 & 0x3F | m15 << 6)
+                k13 = b[q16:p].decode()
             else:
-                n10 = p + 1 + (n10 >> 1)
-                k9 = b[p + 1 : n10].decode()
-                p = n10
-            u11 = b[p]
-            p += 1
-            if u11 == 0:
-                v8, p = read_LLM(b, p)
-            elif u11 == 2:
-                v8, p = read_ProxyLLM(b, p)
-            elif u11 == 4:
-                v8, p = read_PromptTemplate(b, p)
-            elif u11 == 6:
-                v8, p = read_Weights(b, p)
+                n14, p = read_length(b, p + 1, n14)
+                k13 = b[p : p + n14].decode()
+                p += n14
+            u17 = b[p]
+            if u17 == 0:
+                v12, p = read_LLM(b, p + 1)
+            elif u17 == 2:
+                v12, p = read_ProxyLLM(b, p + 1)
+            elif u17 == 4:
+                v12, p = read_PromptTemplate(b, p + 1)
+            elif u17 == 6:
+                v12, p = read_Weights(b, p + 1)
             else:
-                raise WireError(f"no branch {u11} in this union")
-            f6[k9] = v8
-    u13 = b[p]
-    p += 1
-    if u13 == 0:
-        f12 = None
-    elif u13 == 2:
-        n14 = b[p]
-        if n14 & 0x81:
-            n14, p = read_length(b, p + 1, n14)
-            f12 = b[p : p + n14].decode()
-            p += n14
-        else:
-            n14 = p + 1 + (n14 >> 1)
-            f12 = b[p + 1 : n14].decode()
-            p = n14
-    else:
-        raise WireError(f"no branch {u13} in this union")
-    u16 = b[p]
-    p += 1
-    if u16 == 0:
-        f15 = None
-    elif u16 == 2:
-        f15 = b[p]
+                raise WireError(f"no branch {u17} in this union")
+            f10[k13] = v12
+    u19 = b[p]
+    if not u19:
+        f18 = None
         p += 1
-        if f15 > 127:
-            f15, p = read_long(b, p, f15)
+    elif u19 == 2:
+        n20 = b[p + 1]
+        if not n20 & 0x81:
+            q22 = p + 2
+            p = q22 + (n20 >> 1)
+            f18 = b[q22:p].decode()
+        elif not n20 & 1 and (m21 := b[p + 2]) < 128:
+            q22 = p + 3
+            p = q22 + (n20 >> 1 & 0x3F | m21 << 6)
+            f18 = b[q22:p].decode()
         else:
-            f15 = (f15 >> 1) ^ -(f15 & 1)
+            n20, p = read_length(b, p + 2, n20)
+            f18 = b[p : p + n20].decode()
+            p += n20
     else:
-        raise WireError(f"no branch {u16} in this union")
-    f17 = b[p]
+        raise WireError(f"no branch {u19} in this union")
+    u24 = b[p]
+    if not u24:
+        f23 = None
+        p += 1
+    elif u24 == 2:
+        f23 = b[p + 1]
+        p += 2
+        if f23 > 127:
+            f23, p = read_long(b, p, f23)
+        else:
+            f23 = SIGNED[f23]
+    else:
+        raise WireError(f"no branch {u24} in this union")
+    f25 = b[p]
     p += 1
-    if f17 > 127:
-        f17, p = read_long(b, p, f17)
+    if f25 > 127:
+        f25, p = read_long(b, p, f25)
     else:
-        f17 = (f17 >> 1) ^ -(f17 & 1)
+        f25 = SIGNED[f25]
     return r.ResourcesUpdate(
-        resources_id=f1, name=f3, version=f5, resources=f6, run_id=f12, step=f15, created_at=f17
+        resources_id=f1, name=f5, version=f9, resources=f10, run_id=f18, step=f23, created_at=f25
     ), p
 
 
@@ -190,49 +205,65 @@ def write_LLM(x: r.LLM, put: Put) -> None:
 
 def read_LLM(b: bytes, p: int) -> tuple[r.LLM, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
+    n6 = b[p]
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
     else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
-    u6 = b[p]
-    p += 1
-    if u6 == 0:
-        f5 = None
-    elif u6 == 2:
-        n7 = b[p]
-        if n7 & 0x81:
-            n7, p = read_length(b, p + 1, n7)
-            f5 = b[p : p + n7].decode()
-            p += n7
+        n6, p = read_length(b, p + 1, n6)
+        f5 = b[p : p + n6].decode()
+        p += n6
+    u10 = b[p]
+    if not u10:
+        f9 = None
+        p += 1
+    elif u10 == 2:
+        n11 = b[p + 1]
+        if not n11 & 0x81:
+            q13 = p + 2
+            p = q13 + (n11 >> 1)
+            f9 = b[q13:p].decode()
+        elif not n11 & 1 and (m12 := b[p + 2]) < 128:
+            q13 = p + 3
+            p = q13 + (n11 >> 1 & 0x3F | m12 << 6)
+            f9 = b[q13:p].decode()
         else:
-            n7 = p + 1 + (n7 >> 1)
-            f5 = b[p + 1 : n7].decode()
-            p = n7
+            n11, p = read_length(b, p + 2, n11)
+            f9 = b[p : p + n11].decode()
+            p += n11
     else:
-        raise WireError(f"no branch {u6} in this union")
-    n9 = b[p]
-    if n9 & 0x81:
-        n9, p = read_length(b, p + 1, n9)
-        f8 = b[p : p + n9].decode()
-        p += n9
+        raise WireError(f"no branch {u10} in this union")
+    n15 = b[p]
+    if not n15 & 0x81:
+        q17 = p + 1
+        p = q17 + (n15 >> 1)
+        f14 = b[q17:p].decode()
+    elif not n15 & 1 and (m16 := b[p + 1]) < 128:
+        q17 = p + 2
+        p = q17 + (n15 >> 1 & 0x3F | m16 << 6)
+        f14 = b[q17:p].decode()
     else:
-        n9 = p + 1 + (n9 >> 1)
-        f8 = b[p + 1 : n9].decode()
-        p = n9
-    return r.LLM(endpoint=f1, model=f3, api_key_env=f5, sampling_parameters=f8), p
+        n15, p = read_length(b, p + 1, n15)
+        f14 = b[p : p + n15].decode()
+        p += n15
+    return r.LLM(endpoint=f1, model=f5, api_key_env=f9, sampling_parameters=f14), p
 
 
 def write_ProxyLLM(x: r.ProxyLLM, put: Put) -> None:
@@ -261,49 +292,65 @@ def write_ProxyLLM(x: r.ProxyLLM, put: Put) -> None:
 
 def read_ProxyLLM(b: bytes, p: int) -> tuple[r.ProxyLLM, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
+    n6 = b[p]
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
     else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
-    u6 = b[p]
-    p += 1
-    if u6 == 0:
-        f5 = None
-    elif u6 == 2:
-        n7 = b[p]
-        if n7 & 0x81:
-            n7, p = read_length(b, p + 1, n7)
-            f5 = b[p : p + n7].decode()
-            p += n7
+        n6, p = read_length(b, p + 1, n6)
+        f5 = b[p : p + n6].decode()
+        p += n6
+    u10 = b[p]
+    if not u10:
+        f9 = None
+        p += 1
+    elif u10 == 2:
+        n11 = b[p + 1]
+        if not n11 & 0x81:
+            q13 = p + 2
+            p = q13 + (n11 >> 1)
+            f9 = b[q13:p].decode()
+        elif not n11 & 1 and (m12 := b[p + 2]) < 128:
+            q13 = p + 3
+            p = q13 + (n11 >> 1 & 0x3F | m12 << 6)
+            f9 = b[q13:p].decode()
         else:
-            n7 = p + 1 + (n7 >> 1)
-            f5 = b[p + 1 : n7].decode()
-            p = n7
+            n11, p = read_length(b, p + 2, n11)
+            f9 = b[p : p + n11].decode()
+            p += n11
     else:
-        raise WireError(f"no branch {u6} in this union")
-    n9 = b[p]
-    if n9 & 0x81:
-        n9, p = read_length(b, p + 1, n9)
-        f8 = b[p : p + n9].decode()
-        p += n9
+        raise WireError(f"no branch {u10} in this union")
+    n15 = b[p]
+    if not n15 & 0x81:
+        q17 = p + 1
+        p = q17 + (n15 >> 1)
+        f14 = b[q17:p].decode()
+    elif not n15 & 1 and (m16 := b[p + 1]) < 128:
+        q17 = p + 2
+        p = q17 + (n15 >> 1 & 0x3F | m16 << 6)
+        f14 = b[q17:p].decode()
     else:
-        n9 = p + 1 + (n9 >> 1)
-        f8 = b[p + 1 : n9].decode()
-        p = n9
-    return r.ProxyLLM(endpoint=f1, model=f3, api_key_env=f5, sampling_parameters=f8), p
+        n15, p = read_length(b, p + 1, n15)
+        f14 = b[p : p + n15].decode()
+        p += n15
+    return r.ProxyLLM(endpoint=f1, model=f5, api_key_env=f9, sampling_parameters=f14), p
 
 
 def write_PromptTemplate(x: r.PromptTemplate, put: Put) -> None:
@@ -319,24 +366,32 @@ def write_PromptTemplate(x: r.PromptTemplate, put: Put) -> None:
 
 def read_PromptTemplate(b: bytes, p: int) -> tuple[r.PromptTemplate, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
+    n6 = b[p]
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
     else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
-    return r.PromptTemplate(template=f1, engine=f3), p
+        n6, p = read_length(b, p + 1, n6)
+        f5 = b[p : p + n6].decode()
+        p += n6
+    return r.PromptTemplate(template=f1, engine=f5), p
 
 
 def write_Weights(x: r.Weights, put: Put) -> None:
@@ -391,113 +446,145 @@ def write_Weights(x: r.Weights, put: Put) -> None:
 
 def read_Weights(b: bytes, p: int) -> tuple[r.Weights, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    f3 = b[p]
+    f5 = b[p]
     p += 1
-    if f3 > 127:
-        f3, p = read_long(b, p, f3)
+    if f5 > 127:
+        f5, p = read_long(b, p, f5)
     else:
-        f3 = (f3 >> 1) ^ -(f3 & 1)
-    n5 = b[p]
-    if n5 & 0x81:
-        n5, p = read_length(b, p + 1, n5)
-        f4 = b[p : p + n5].decode()
-        p += n5
-    else:
-        n5 = p + 1 + (n5 >> 1)
-        f4 = b[p + 1 : n5].decode()
-        p = n5
+        f5 = SIGNED[f5]
     n7 = b[p]
-    if n7 & 0x81:
+    if not n7 & 0x81:
+        q9 = p + 1
+        p = q9 + (n7 >> 1)
+        f6 = b[q9:p].decode()
+    elif not n7 & 1 and (m8 := b[p + 1]) < 128:
+        q9 = p + 2
+        p = q9 + (n7 >> 1 & 0x3F | m8 << 6)
+        f6 = b[q9:p].decode()
+    else:
         n7, p = read_length(b, p + 1, n7)
         f6 = b[p : p + n7].decode()
         p += n7
-    else:
-        n7 = p + 1 + (n7 >> 1)
-        f6 = b[p + 1 : n7].decode()
-        p = n7
-    n9 = b[p]
-    if n9 & 0x81:
-        n9, p = read_length(b, p + 1, n9)
-        f8 = b[p : p + n9].decode()
-        p += n9
-    else:
-        n9 = p + 1 + (n9 >> 1)
-        f8 = b[p + 1 : n9].decode()
-        p = n9
     n11 = b[p]
-    if n11 & 0x81:
+    if not n11 & 0x81:
+        q13 = p + 1
+        p = q13 + (n11 >> 1)
+        f10 = b[q13:p].decode()
+    elif not n11 & 1 and (m12 := b[p + 1]) < 128:
+        q13 = p + 2
+        p = q13 + (n11 >> 1 & 0x3F | m12 << 6)
+        f10 = b[q13:p].decode()
+    else:
         n11, p = read_length(b, p + 1, n11)
         f10 = b[p : p + n11].decode()
         p += n11
+    n15 = b[p]
+    if not n15 & 0x81:
+        q17 = p + 1
+        p = q17 + (n15 >> 1)
+        f14 = b[q17:p].decode()
+    elif not n15 & 1 and (m16 := b[p + 1]) < 128:
+        q17 = p + 2
+        p = q17 + (n15 >> 1 & 0x3F | m16 << 6)
+        f14 = b[q17:p].decode()
     else:
-        n11 = p + 1 + (n11 >> 1)
-        f10 = b[p + 1 : n11].decode()
-        p = n11
-    u13 = b[p]
-    p += 1
-    if u13 == 0:
-        f12 = None
-    elif u13 == 2:
-        n14 = b[p]
-        if n14 & 0x81:
-            n14, p = read_length(b, p + 1, n14)
-            f12 = b[p : p + n14].decode()
-            p += n14
-        else:
-            n14 = p + 1 + (n14 >> 1)
-            f12 = b[p + 1 : n14].decode()
-            p = n14
+        n15, p = read_length(b, p + 1, n15)
+        f14 = b[p : p + n15].decode()
+        p += n15
+    n19 = b[p]
+    if not n19 & 0x81:
+        q21 = p + 1
+        p = q21 + (n19 >> 1)
+        f18 = b[q21:p].decode()
+    elif not n19 & 1 and (m20 := b[p + 1]) < 128:
+        q21 = p + 2
+        p = q21 + (n19 >> 1 & 0x3F | m20 << 6)
+        f18 = b[q21:p].decode()
     else:
-        raise WireError(f"no branch {u13} in this union")
-    f15: Any = {}
-    while True:
-        n16 = b[p]
+        n19, p = read_length(b, p + 1, n19)
+        f18 = b[p : p + n19].decode()
+        p += n19
+    u23 = b[p]
+    if not u23:
+        f22 = None
         p += 1
-        if n16 > 127:
-            n16, p = read_long(b, p, n16)
+    elif u23 == 2:
+        n24 = b[p + 1]
+        if not n24 & 0x81:
+            q26 = p + 2
+            p = q26 + (n24 >> 1)
+            f22 = b[q26:p].decode()
+        elif not n24 & 1 and (m25 := b[p + 2]) < 128:
+            q26 = p + 3
+            p = q26 + (n24 >> 1 & 0x3F | m25 << 6)
+            f22 = b[q26:p].decode()
         else:
-            n16 = (n16 >> 1) ^ -(n16 & 1)
-        if n16 == 0:
-            break
-        if n16 < 0:
-            n16 = -n16
-            _, p = read_long(b, p + 1, b[p])
-        for _ in range(n16):
-            n19 = b[p]
-            if n19 & 0x81:
-                n19, p = read_length(b, p + 1, n19)
-                k18 = b[p : p + n19].decode()
-                p += n19
-            else:
-                n19 = p + 1 + (n19 >> 1)
-                k18 = b[p + 1 : n19].decode()
-                p = n19
-            n20 = b[p]
-            if n20 & 0x81:
-                n20, p = read_length(b, p + 1, n20)
-                v17 = b[p : p + n20].decode()
-                p += n20
-            else:
-                n20 = p + 1 + (n20 >> 1)
-                v17 = b[p + 1 : n20].decode()
-                p = n20
-            f15[k18] = v17
-    f21 = b[p]
-    p += 1
-    if f21 > 127:
-        f21, p = read_long(b, p, f21)
+            n24, p = read_length(b, p + 2, n24)
+            f22 = b[p : p + n24].decode()
+            p += n24
     else:
-        f21 = (f21 >> 1) ^ -(f21 & 1)
+        raise WireError(f"no branch {u23} in this union")
+    f27: Any = {}
+    while True:
+        n28 = b[p]
+        p += 1
+        if n28 > 127:
+            n28, p = read_long(b, p, n28)
+        else:
+            n28 = SIGNED[n28]
+        if n28 == 0:
+            break
+        if n28 < 0:
+            n28 = -n28
+            _, p = read_long(b, p + 1, b[p])
+        for _ in range(n28):
+            n31 = b[p]
+            if not n31 & 0x81:
+                q33 = p + 1
+                p = q33 + (n31 >> 1)
+                k30 = b[q33:p].decode()
+            elif not n31 & 1 and (m32 := b[p + 1]) < 128:
+                q33 = p + 2
+                p = q33 + (n31 >> 1 & 0x3F | m32 << 6)
+                k30 = b[q33:p].decode()
+            else:
+                n31, p = read_length(b, p + 1, n31)
+                k30 = b[p : p + n31].decode()
+                p += n31
+            n34 = b[p]
+            if not n34 & 0x81:
+                q36 = p + 1
+                p = q36 + (n34 >> 1)
+                v29 = b[q36:p].decode()
+            elif not n34 & 1 and (m35 := b[p + 1]) < 128:
+                q36 = p + 2
+                p = q36 + (n34 >> 1 & 0x3F | m35 << 6)
+                v29 = b[q36:p].decode()
+            else:
+                n34, p = read_length(b, p + 1, n34)
+                v29 = b[p : p + n34].decode()
+                p += n34
+            f27[k30] = v29
+    f37 = b[p]
+    p += 1
+    if f37 > 127:
+        f37, p = read_long(b, p, f37)
+    else:
+        f37 = SIGNED[f37]
     return r.Weights(
-        policy=f1, version=f3, weights_id=f4, transport=f6, uri=f8, format=f10, base_model=f12, sha256=f15, bytes=f21
+        policy=f1, version=f5, weights_id=f6, transport=f10, uri=f14, format=f18, base_model=f22, sha256=f27, bytes=f37
     ), p
 
 

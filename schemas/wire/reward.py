@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.schemas import records as r
-from headrace.schemas.varint import DOUBLE, LIMIT, SMALL, WireError, long, read_length, read_long
+from headrace.schemas.varint import DOUBLE, LIMIT, SIGNED, SMALL, WireError, long, read_length, read_long
 
 Put = Callable[[bytes], object]
 
@@ -66,127 +66,159 @@ def write_Reward(x: r.Reward, put: Put) -> None:
 
 def read_Reward(b: bytes, p: int) -> tuple[r.Reward, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    u4 = b[p]
-    p += 1
-    if u4 == 0:
-        f3 = None
-    elif u4 == 2:
-        n5 = b[p]
-        if n5 & 0x81:
-            n5, p = read_length(b, p + 1, n5)
-            f3 = b[p : p + n5].decode()
-            p += n5
-        else:
-            n5 = p + 1 + (n5 >> 1)
-            f3 = b[p + 1 : n5].decode()
-            p = n5
-    else:
-        raise WireError(f"no branch {u4} in this union")
-    n7 = b[p]
-    if n7 & 0x81:
-        n7, p = read_length(b, p + 1, n7)
-        f6 = b[p : p + n7].decode()
-        p += n7
-    else:
-        n7 = p + 1 + (n7 >> 1)
-        f6 = b[p + 1 : n7].decode()
-        p = n7
-    n9 = b[p]
-    if n9 & 0x81:
-        n9, p = read_length(b, p + 1, n9)
-        f8 = b[p : p + n9].decode()
-        p += n9
-    else:
-        n9 = p + 1 + (n9 >> 1)
-        f8 = b[p + 1 : n9].decode()
-        p = n9
-    f10 = b[p] == 1
-    p += 1
-    f11 = DOUBLE.unpack_from(b, p)[0]
-    p += 8
-    u13 = b[p]
-    p += 1
-    if u13 == 0:
-        f12 = None
-    elif u13 == 2:
-        n14 = b[p]
-        if n14 & 0x81:
-            n14, p = read_length(b, p + 1, n14)
-            f12 = b[p : p + n14].decode()
-            p += n14
-        else:
-            n14 = p + 1 + (n14 >> 1)
-            f12 = b[p + 1 : n14].decode()
-            p = n14
-    else:
-        raise WireError(f"no branch {u13} in this union")
-    n16 = b[p]
-    if n16 & 0x81:
-        n16, p = read_length(b, p + 1, n16)
-        f15 = b[p : p + n16].decode()
-        p += n16
-    else:
-        n16 = p + 1 + (n16 >> 1)
-        f15 = b[p + 1 : n16].decode()
-        p = n16
-    f17 = b[p]
-    p += 1
-    if f17 > 127:
-        f17, p = read_long(b, p, f17)
-    else:
-        f17 = (f17 >> 1) ^ -(f17 & 1)
-    f18: Any = {}
-    while True:
-        n19 = b[p]
+    u6 = b[p]
+    if not u6:
+        f5 = None
         p += 1
-        if n19 > 127:
-            n19, p = read_long(b, p, n19)
+    elif u6 == 2:
+        n7 = b[p + 1]
+        if not n7 & 0x81:
+            q9 = p + 2
+            p = q9 + (n7 >> 1)
+            f5 = b[q9:p].decode()
+        elif not n7 & 1 and (m8 := b[p + 2]) < 128:
+            q9 = p + 3
+            p = q9 + (n7 >> 1 & 0x3F | m8 << 6)
+            f5 = b[q9:p].decode()
         else:
-            n19 = (n19 >> 1) ^ -(n19 & 1)
-        if n19 == 0:
+            n7, p = read_length(b, p + 2, n7)
+            f5 = b[p : p + n7].decode()
+            p += n7
+    else:
+        raise WireError(f"no branch {u6} in this union")
+    n11 = b[p]
+    if not n11 & 0x81:
+        q13 = p + 1
+        p = q13 + (n11 >> 1)
+        f10 = b[q13:p].decode()
+    elif not n11 & 1 and (m12 := b[p + 1]) < 128:
+        q13 = p + 2
+        p = q13 + (n11 >> 1 & 0x3F | m12 << 6)
+        f10 = b[q13:p].decode()
+    else:
+        n11, p = read_length(b, p + 1, n11)
+        f10 = b[p : p + n11].decode()
+        p += n11
+    n15 = b[p]
+    if not n15 & 0x81:
+        q17 = p + 1
+        p = q17 + (n15 >> 1)
+        f14 = b[q17:p].decode()
+    elif not n15 & 1 and (m16 := b[p + 1]) < 128:
+        q17 = p + 2
+        p = q17 + (n15 >> 1 & 0x3F | m16 << 6)
+        f14 = b[q17:p].decode()
+    else:
+        n15, p = read_length(b, p + 1, n15)
+        f14 = b[p : p + n15].decode()
+        p += n15
+    f18 = b[p] == 1
+    p += 1
+    f19 = DOUBLE.unpack_from(b, p)[0]
+    p += 8
+    u21 = b[p]
+    if not u21:
+        f20 = None
+        p += 1
+    elif u21 == 2:
+        n22 = b[p + 1]
+        if not n22 & 0x81:
+            q24 = p + 2
+            p = q24 + (n22 >> 1)
+            f20 = b[q24:p].decode()
+        elif not n22 & 1 and (m23 := b[p + 2]) < 128:
+            q24 = p + 3
+            p = q24 + (n22 >> 1 & 0x3F | m23 << 6)
+            f20 = b[q24:p].decode()
+        else:
+            n22, p = read_length(b, p + 2, n22)
+            f20 = b[p : p + n22].decode()
+            p += n22
+    else:
+        raise WireError(f"no branch {u21} in this union")
+    n26 = b[p]
+    if not n26 & 0x81:
+        q28 = p + 1
+        p = q28 + (n26 >> 1)
+        f25 = b[q28:p].decode()
+    elif not n26 & 1 and (m27 := b[p + 1]) < 128:
+        q28 = p + 2
+        p = q28 + (n26 >> 1 & 0x3F | m27 << 6)
+        f25 = b[q28:p].decode()
+    else:
+        n26, p = read_length(b, p + 1, n26)
+        f25 = b[p : p + n26].decode()
+        p += n26
+    f29 = b[p]
+    p += 1
+    if f29 > 127:
+        f29, p = read_long(b, p, f29)
+    else:
+        f29 = SIGNED[f29]
+    f30: Any = {}
+    while True:
+        n31 = b[p]
+        p += 1
+        if n31 > 127:
+            n31, p = read_long(b, p, n31)
+        else:
+            n31 = SIGNED[n31]
+        if n31 == 0:
             break
-        if n19 < 0:
-            n19 = -n19
+        if n31 < 0:
+            n31 = -n31
             _, p = read_long(b, p + 1, b[p])
-        for _ in range(n19):
-            n22 = b[p]
-            if n22 & 0x81:
-                n22, p = read_length(b, p + 1, n22)
-                k21 = b[p : p + n22].decode()
-                p += n22
+        for _ in range(n31):
+            n34 = b[p]
+            if not n34 & 0x81:
+                q36 = p + 1
+                p = q36 + (n34 >> 1)
+                k33 = b[q36:p].decode()
+            elif not n34 & 1 and (m35 := b[p + 1]) < 128:
+                q36 = p + 2
+                p = q36 + (n34 >> 1 & 0x3F | m35 << 6)
+                k33 = b[q36:p].decode()
             else:
-                n22 = p + 1 + (n22 >> 1)
-                k21 = b[p + 1 : n22].decode()
-                p = n22
-            n23 = b[p]
-            if n23 & 0x81:
-                n23, p = read_length(b, p + 1, n23)
-                v20 = b[p : p + n23].decode()
-                p += n23
+                n34, p = read_length(b, p + 1, n34)
+                k33 = b[p : p + n34].decode()
+                p += n34
+            n37 = b[p]
+            if not n37 & 0x81:
+                q39 = p + 1
+                p = q39 + (n37 >> 1)
+                v32 = b[q39:p].decode()
+            elif not n37 & 1 and (m38 := b[p + 1]) < 128:
+                q39 = p + 2
+                p = q39 + (n37 >> 1 & 0x3F | m38 << 6)
+                v32 = b[q39:p].decode()
             else:
-                n23 = p + 1 + (n23 >> 1)
-                v20 = b[p + 1 : n23].decode()
-                p = n23
-            f18[k21] = v20
+                n37, p = read_length(b, p + 1, n37)
+                v32 = b[p : p + n37].decode()
+                p += n37
+            f30[k33] = v32
     return r.Reward(
         rollout_id=f1,
-        attempt_id=f3,
-        reward_id=f6,
-        name=f8,
-        primary=f10,
-        value=f11,
-        span_id=f12,
-        source=f15,
-        at=f17,
-        metadata=f18,
+        attempt_id=f5,
+        reward_id=f10,
+        name=f14,
+        primary=f18,
+        value=f19,
+        span_id=f20,
+        source=f25,
+        at=f29,
+        metadata=f30,
     ), p
 
 

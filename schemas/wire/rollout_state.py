@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.schemas import records as r
-from headrace.schemas.varint import DOUBLE, LIMIT, SMALL, WireError, long, read_length, read_long
+from headrace.schemas.varint import DOUBLE, LIMIT, SIGNED, SMALL, WireError, long, read_length, read_long
 
 Put = Callable[[bytes], object]
 
@@ -112,222 +112,258 @@ def write_RolloutState(x: r.RolloutState, put: Put) -> None:
 
 def read_RolloutState(b: bytes, p: int) -> tuple[r.RolloutState, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
+    n6 = b[p]
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
     else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
-    u6 = b[p]
-    p += 1
-    if u6 == 0:
-        f5 = None
-    elif u6 == 2:
-        n7 = b[p]
-        if n7 & 0x81:
-            n7, p = read_length(b, p + 1, n7)
-            f5 = b[p : p + n7].decode()
-            p += n7
+        n6, p = read_length(b, p + 1, n6)
+        f5 = b[p : p + n6].decode()
+        p += n6
+    u10 = b[p]
+    if not u10:
+        f9 = None
+        p += 1
+    elif u10 == 2:
+        n11 = b[p + 1]
+        if not n11 & 0x81:
+            q13 = p + 2
+            p = q13 + (n11 >> 1)
+            f9 = b[q13:p].decode()
+        elif not n11 & 1 and (m12 := b[p + 2]) < 128:
+            q13 = p + 3
+            p = q13 + (n11 >> 1 & 0x3F | m12 << 6)
+            f9 = b[q13:p].decode()
         else:
-            n7 = p + 1 + (n7 >> 1)
-            f5 = b[p + 1 : n7].decode()
-            p = n7
+            n11, p = read_length(b, p + 2, n11)
+            f9 = b[p : p + n11].decode()
+            p += n11
     else:
-        raise WireError(f"no branch {u6} in this union")
-    u9 = b[p]
-    p += 1
-    if u9 == 0:
-        f8 = None
-    elif u9 == 2:
-        n10 = b[p]
-        if n10 & 0x81:
-            n10, p = read_length(b, p + 1, n10)
-            f8 = b[p : p + n10].decode()
-            p += n10
+        raise WireError(f"no branch {u10} in this union")
+    u15 = b[p]
+    if not u15:
+        f14 = None
+        p += 1
+    elif u15 == 2:
+        n16 = b[p + 1]
+        if not n16 & 0x81:
+            q18 = p + 2
+            p = q18 + (n16 >> 1)
+            f14 = b[q18:p].decode()
+        elif not n16 & 1 and (m17 := b[p + 2]) < 128:
+            q18 = p + 3
+            p = q18 + (n16 >> 1 & 0x3F | m17 << 6)
+            f14 = b[q18:p].decode()
         else:
-            n10 = p + 1 + (n10 >> 1)
-            f8 = b[p + 1 : n10].decode()
-            p = n10
+            n16, p = read_length(b, p + 2, n16)
+            f14 = b[p : p + n16].decode()
+            p += n16
     else:
-        raise WireError(f"no branch {u9} in this union")
-    f11, p = read_TaskConfig(b, p)
-    f12: Any = {}
+        raise WireError(f"no branch {u15} in this union")
+    f19, p = read_TaskConfig(b, p)
+    f20: Any = {}
     while True:
-        n13 = b[p]
+        n21 = b[p]
         p += 1
-        if n13 > 127:
-            n13, p = read_long(b, p, n13)
+        if n21 > 127:
+            n21, p = read_long(b, p, n21)
         else:
-            n13 = (n13 >> 1) ^ -(n13 & 1)
-        if n13 == 0:
+            n21 = SIGNED[n21]
+        if n21 == 0:
             break
-        if n13 < 0:
-            n13 = -n13
+        if n21 < 0:
+            n21 = -n21
             _, p = read_long(b, p + 1, b[p])
-        for _ in range(n13):
-            n16 = b[p]
-            if n16 & 0x81:
-                n16, p = read_length(b, p + 1, n16)
-                k15 = b[p : p + n16].decode()
-                p += n16
+        for _ in range(n21):
+            n24 = b[p]
+            if not n24 & 0x81:
+                q26 = p + 1
+                p = q26 + (n24 >> 1)
+                k23 = b[q26:p].decode()
+            elif not n24 & 1 and (m25 := b[p + 1]) < 128:
+                q26 = p + 2
+                p = q26 + (n24 >> 1 & 0x3F | m25 << 6)
+                k23 = b[q26:p].decode()
             else:
-                n16 = p + 1 + (n16 >> 1)
-                k15 = b[p + 1 : n16].decode()
-                p = n16
-            n17 = b[p]
-            if n17 & 0x81:
-                n17, p = read_length(b, p + 1, n17)
-                v14 = b[p : p + n17].decode()
-                p += n17
+                n24, p = read_length(b, p + 1, n24)
+                k23 = b[p : p + n24].decode()
+                p += n24
+            n27 = b[p]
+            if not n27 & 0x81:
+                q29 = p + 1
+                p = q29 + (n27 >> 1)
+                v22 = b[q29:p].decode()
+            elif not n27 & 1 and (m28 := b[p + 1]) < 128:
+                q29 = p + 2
+                p = q29 + (n27 >> 1 & 0x3F | m28 << 6)
+                v22 = b[q29:p].decode()
             else:
-                n17 = p + 1 + (n17 >> 1)
-                v14 = b[p + 1 : n17].decode()
-                p = n17
-            f12[k15] = v14
-    f18: Any = []
+                n27, p = read_length(b, p + 1, n27)
+                v22 = b[p : p + n27].decode()
+                p += n27
+            f20[k23] = v22
+    f30: Any = []
     while True:
-        n19 = b[p]
+        n31 = b[p]
         p += 1
-        if n19 > 127:
-            n19, p = read_long(b, p, n19)
+        if n31 > 127:
+            n31, p = read_long(b, p, n31)
         else:
-            n19 = (n19 >> 1) ^ -(n19 & 1)
-        if n19 == 0:
+            n31 = SIGNED[n31]
+        if n31 == 0:
             break
-        if n19 < 0:
-            n19 = -n19
+        if n31 < 0:
+            n31 = -n31
             _, p = read_long(b, p + 1, b[p])
-        for _ in range(n19):
-            v20, p = read_AttemptState(b, p)
-            f18.append(v20)
-    u22 = b[p]
-    p += 1
-    if u22 == 0:
-        f21 = None
-    elif u22 == 2:
-        f21 = b[p]
-        p += 1
-        if f21 > 127:
-            f21, p = read_long(b, p, f21)
-        else:
-            f21 = (f21 >> 1) ^ -(f21 & 1)
-    else:
-        raise WireError(f"no branch {u22} in this union")
-    u24 = b[p]
-    p += 1
-    if u24 == 0:
-        f23 = None
-    elif u24 == 2:
-        n25 = b[p]
-        if n25 & 0x81:
-            n25, p = read_length(b, p + 1, n25)
-            f23 = b[p : p + n25].decode()
-            p += n25
-        else:
-            n25 = p + 1 + (n25 >> 1)
-            f23 = b[p + 1 : n25].decode()
-            p = n25
-    else:
-        raise WireError(f"no branch {u24} in this union")
-    f26 = b[p]
-    p += 1
-    if f26 > 127:
-        f26, p = read_long(b, p, f26)
-    else:
-        f26 = (f26 >> 1) ^ -(f26 & 1)
-    f27 = b[p]
-    p += 1
-    if f27 > 127:
-        f27, p = read_long(b, p, f27)
-    else:
-        f27 = (f27 >> 1) ^ -(f27 & 1)
-    u29 = b[p]
-    p += 1
-    if u29 == 0:
-        f28 = None
-    elif u29 == 2:
-        n30 = b[p]
-        if n30 & 0x81:
-            n30, p = read_length(b, p + 1, n30)
-            f28 = b[p : p + n30].decode()
-            p += n30
-        else:
-            n30 = p + 1 + (n30 >> 1)
-            f28 = b[p + 1 : n30].decode()
-            p = n30
-    else:
-        raise WireError(f"no branch {u29} in this union")
-    n32 = b[p]
-    if n32 & 0x81:
-        n32, p = read_length(b, p + 1, n32)
-        f31 = b[p : p + n32].decode()
-        p += n32
-    else:
-        n32 = p + 1 + (n32 >> 1)
-        f31 = b[p + 1 : n32].decode()
-        p = n32
+        for _ in range(n31):
+            v32, p = read_AttemptState(b, p)
+            f30.append(v32)
     u34 = b[p]
-    p += 1
-    if u34 == 0:
+    if not u34:
         f33 = None
-    elif u34 == 2:
-        f33 = b[p]
         p += 1
+    elif u34 == 2:
+        f33 = b[p + 1]
+        p += 2
         if f33 > 127:
             f33, p = read_long(b, p, f33)
         else:
-            f33 = (f33 >> 1) ^ -(f33 & 1)
+            f33 = SIGNED[f33]
     else:
         raise WireError(f"no branch {u34} in this union")
-    f35, p = read_AppliedOffsets(b, p)
-    f36 = b[p]
-    p += 1
-    if f36 > 127:
-        f36, p = read_long(b, p, f36)
-    else:
-        f36 = (f36 >> 1) ^ -(f36 & 1)
-    u38 = b[p]
-    p += 1
-    if u38 == 0:
-        f37 = None
-    elif u38 == 2:
-        f37 = b[p]
+    u36 = b[p]
+    if not u36:
+        f35 = None
         p += 1
-        if f37 > 127:
-            f37, p = read_long(b, p, f37)
+    elif u36 == 2:
+        n37 = b[p + 1]
+        if not n37 & 0x81:
+            q39 = p + 2
+            p = q39 + (n37 >> 1)
+            f35 = b[q39:p].decode()
+        elif not n37 & 1 and (m38 := b[p + 2]) < 128:
+            q39 = p + 3
+            p = q39 + (n37 >> 1 & 0x3F | m38 << 6)
+            f35 = b[q39:p].decode()
         else:
-            f37 = (f37 >> 1) ^ -(f37 & 1)
+            n37, p = read_length(b, p + 2, n37)
+            f35 = b[p : p + n37].decode()
+            p += n37
     else:
-        raise WireError(f"no branch {u38} in this union")
+        raise WireError(f"no branch {u36} in this union")
+    f40 = b[p]
+    p += 1
+    if f40 > 127:
+        f40, p = read_long(b, p, f40)
+    else:
+        f40 = SIGNED[f40]
+    f41 = b[p]
+    p += 1
+    if f41 > 127:
+        f41, p = read_long(b, p, f41)
+    else:
+        f41 = SIGNED[f41]
+    u43 = b[p]
+    if not u43:
+        f42 = None
+        p += 1
+    elif u43 == 2:
+        n44 = b[p + 1]
+        if not n44 & 0x81:
+            q46 = p + 2
+            p = q46 + (n44 >> 1)
+            f42 = b[q46:p].decode()
+        elif not n44 & 1 and (m45 := b[p + 2]) < 128:
+            q46 = p + 3
+            p = q46 + (n44 >> 1 & 0x3F | m45 << 6)
+            f42 = b[q46:p].decode()
+        else:
+            n44, p = read_length(b, p + 2, n44)
+            f42 = b[p : p + n44].decode()
+            p += n44
+    else:
+        raise WireError(f"no branch {u43} in this union")
+    n48 = b[p]
+    if not n48 & 0x81:
+        q50 = p + 1
+        p = q50 + (n48 >> 1)
+        f47 = b[q50:p].decode()
+    elif not n48 & 1 and (m49 := b[p + 1]) < 128:
+        q50 = p + 2
+        p = q50 + (n48 >> 1 & 0x3F | m49 << 6)
+        f47 = b[q50:p].decode()
+    else:
+        n48, p = read_length(b, p + 1, n48)
+        f47 = b[p : p + n48].decode()
+        p += n48
+    u52 = b[p]
+    if not u52:
+        f51 = None
+        p += 1
+    elif u52 == 2:
+        f51 = b[p + 1]
+        p += 2
+        if f51 > 127:
+            f51, p = read_long(b, p, f51)
+        else:
+            f51 = SIGNED[f51]
+    else:
+        raise WireError(f"no branch {u52} in this union")
+    f53, p = read_AppliedOffsets(b, p)
+    f54 = b[p]
+    p += 1
+    if f54 > 127:
+        f54, p = read_long(b, p, f54)
+    else:
+        f54 = SIGNED[f54]
+    u56 = b[p]
+    if not u56:
+        f55 = None
+        p += 1
+    elif u56 == 2:
+        f55 = b[p + 1]
+        p += 2
+        if f55 > 127:
+            f55, p = read_long(b, p, f55)
+        else:
+            f55 = SIGNED[f55]
+    else:
+        raise WireError(f"no branch {u56} in this union")
     return r.RolloutState(
         rollout_id=f1,
-        status=f3,
-        mode=f5,
-        resources_id=f8,
-        config=f11,
-        metadata=f12,
-        attempts=f18,
-        task_offset=f21,
-        group_id=f23,
-        group_size=f26,
-        sample_index=f27,
-        run_id=f28,
-        origin=f31,
-        cancel_requested_at=f33,
-        applied=f35,
-        enqueued_at=f36,
-        ended_at=f37,
+        status=f5,
+        mode=f9,
+        resources_id=f14,
+        config=f19,
+        metadata=f20,
+        attempts=f30,
+        task_offset=f33,
+        group_id=f35,
+        group_size=f40,
+        sample_index=f41,
+        run_id=f42,
+        origin=f47,
+        cancel_requested_at=f51,
+        applied=f53,
+        enqueued_at=f54,
+        ended_at=f55,
     ), p
 
 
@@ -360,21 +396,21 @@ def write_TaskConfig(x: r.TaskConfig, put: Put) -> None:
 
 def read_TaskConfig(b: bytes, p: int) -> tuple[r.TaskConfig, int]:
     u2 = b[p]
-    p += 1
-    if u2 == 0:
+    if not u2:
         f1 = None
+        p += 1
     elif u2 == 2:
-        f1 = DOUBLE.unpack_from(b, p)[0]
-        p += 8
+        f1 = DOUBLE.unpack_from(b, p + 1)[0]
+        p += 9
     else:
         raise WireError(f"no branch {u2} in this union")
     u4 = b[p]
-    p += 1
-    if u4 == 0:
+    if not u4:
         f3 = None
+        p += 1
     elif u4 == 2:
-        f3 = DOUBLE.unpack_from(b, p)[0]
-        p += 8
+        f3 = DOUBLE.unpack_from(b, p + 1)[0]
+        p += 9
     else:
         raise WireError(f"no branch {u4} in this union")
     f5 = b[p]
@@ -382,7 +418,7 @@ def read_TaskConfig(b: bytes, p: int) -> tuple[r.TaskConfig, int]:
     if f5 > 127:
         f5, p = read_long(b, p, f5)
     else:
-        f5 = (f5 >> 1) ^ -(f5 & 1)
+        f5 = SIGNED[f5]
     f6: Any = []
     while True:
         n7 = b[p]
@@ -390,7 +426,7 @@ def read_TaskConfig(b: bytes, p: int) -> tuple[r.TaskConfig, int]:
         if n7 > 127:
             n7, p = read_long(b, p, n7)
         else:
-            n7 = (n7 >> 1) ^ -(n7 & 1)
+            n7 = SIGNED[n7]
         if n7 == 0:
             break
         if n7 < 0:
@@ -398,14 +434,18 @@ def read_TaskConfig(b: bytes, p: int) -> tuple[r.TaskConfig, int]:
             _, p = read_long(b, p + 1, b[p])
         for _ in range(n7):
             n9 = b[p]
-            if n9 & 0x81:
+            if not n9 & 0x81:
+                q11 = p + 1
+                p = q11 + (n9 >> 1)
+                v8 = b[q11:p].decode()
+            elif not n9 & 1 and (m10 := b[p + 1]) < 128:
+                q11 = p + 2
+                p = q11 + (n9 >> 1 & 0x3F | m10 << 6)
+                v8 = b[q11:p].decode()
+            else:
                 n9, p = read_length(b, p + 1, n9)
                 v8 = b[p : p + n9].decode()
                 p += n9
-            else:
-                n9 = p + 1 + (n9 >> 1)
-                v8 = b[p + 1 : n9].decode()
-                p = n9
             f6.append(v8)
     return r.TaskConfig(timeout_seconds=f1, unresponsive_seconds=f3, max_attempts=f5, retry_condition=f6), p
 
@@ -475,129 +515,141 @@ def write_AttemptState(x: r.AttemptState, put: Put) -> None:
 
 def read_AttemptState(b: bytes, p: int) -> tuple[r.AttemptState, int]:
     u2 = b[p]
-    p += 1
-    if u2 == 0:
+    if not u2:
         f1 = None
+        p += 1
     elif u2 == 2:
-        n3 = b[p]
-        if n3 & 0x81:
-            n3, p = read_length(b, p + 1, n3)
+        n3 = b[p + 1]
+        if not n3 & 0x81:
+            q5 = p + 2
+            p = q5 + (n3 >> 1)
+            f1 = b[q5:p].decode()
+        elif not n3 & 1 and (m4 := b[p + 2]) < 128:
+            q5 = p + 3
+            p = q5 + (n3 >> 1 & 0x3F | m4 << 6)
+            f1 = b[q5:p].decode()
+        else:
+            n3, p = read_length(b, p + 2, n3)
             f1 = b[p : p + n3].decode()
             p += n3
-        else:
-            n3 = p + 1 + (n3 >> 1)
-            f1 = b[p + 1 : n3].decode()
-            p = n3
     else:
         raise WireError(f"no branch {u2} in this union")
-    f4 = b[p]
+    f6 = b[p]
     p += 1
-    if f4 > 127:
-        f4, p = read_long(b, p, f4)
+    if f6 > 127:
+        f6, p = read_long(b, p, f6)
     else:
-        f4 = (f4 >> 1) ^ -(f4 & 1)
-    f5 = b[p]
+        f6 = SIGNED[f6]
+    f7 = b[p]
     p += 1
-    if f5 > 127:
-        f5, p = read_long(b, p, f5)
+    if f7 > 127:
+        f7, p = read_long(b, p, f7)
     else:
-        f5 = (f5 >> 1) ^ -(f5 & 1)
-    n7 = b[p]
-    if n7 & 0x81:
-        n7, p = read_length(b, p + 1, n7)
-        f6 = b[p : p + n7].decode()
-        p += n7
+        f7 = SIGNED[f7]
+    n9 = b[p]
+    if not n9 & 0x81:
+        q11 = p + 1
+        p = q11 + (n9 >> 1)
+        f8 = b[q11:p].decode()
+    elif not n9 & 1 and (m10 := b[p + 1]) < 128:
+        q11 = p + 2
+        p = q11 + (n9 >> 1 & 0x3F | m10 << 6)
+        f8 = b[q11:p].decode()
     else:
-        n7 = p + 1 + (n7 >> 1)
-        f6 = b[p + 1 : n7].decode()
-        p = n7
-    u9 = b[p]
-    p += 1
-    if u9 == 0:
-        f8 = None
-    elif u9 == 2:
-        n10 = b[p]
-        if n10 & 0x81:
-            n10, p = read_length(b, p + 1, n10)
-            f8 = b[p : p + n10].decode()
-            p += n10
-        else:
-            n10 = p + 1 + (n10 >> 1)
-            f8 = b[p + 1 : n10].decode()
-            p = n10
-    else:
-        raise WireError(f"no branch {u9} in this union")
-    u12 = b[p]
-    p += 1
-    if u12 == 0:
-        f11 = None
-    elif u12 == 2:
-        f11 = b[p]
+        n9, p = read_length(b, p + 1, n9)
+        f8 = b[p : p + n9].decode()
+        p += n9
+    u13 = b[p]
+    if not u13:
+        f12 = None
         p += 1
-        if f11 > 127:
-            f11, p = read_long(b, p, f11)
+    elif u13 == 2:
+        n14 = b[p + 1]
+        if not n14 & 0x81:
+            q16 = p + 2
+            p = q16 + (n14 >> 1)
+            f12 = b[q16:p].decode()
+        elif not n14 & 1 and (m15 := b[p + 2]) < 128:
+            q16 = p + 3
+            p = q16 + (n14 >> 1 & 0x3F | m15 << 6)
+            f12 = b[q16:p].decode()
         else:
-            f11 = (f11 >> 1) ^ -(f11 & 1)
+            n14, p = read_length(b, p + 2, n14)
+            f12 = b[p : p + n14].decode()
+            p += n14
     else:
-        raise WireError(f"no branch {u12} in this union")
-    u14 = b[p]
-    p += 1
-    if u14 == 0:
-        f13 = None
-    elif u14 == 2:
-        f13 = b[p]
-        p += 1
-        if f13 > 127:
-            f13, p = read_long(b, p, f13)
-        else:
-            f13 = (f13 >> 1) ^ -(f13 & 1)
-    else:
-        raise WireError(f"no branch {u14} in this union")
-    u16 = b[p]
-    p += 1
-    if u16 == 0:
-        f15 = None
-    elif u16 == 2:
-        f15 = b[p]
-        p += 1
-        if f15 > 127:
-            f15, p = read_long(b, p, f15)
-        else:
-            f15 = (f15 >> 1) ^ -(f15 & 1)
-    else:
-        raise WireError(f"no branch {u16} in this union")
+        raise WireError(f"no branch {u13} in this union")
     u18 = b[p]
-    p += 1
-    if u18 == 0:
+    if not u18:
         f17 = None
-    elif u18 == 2:
-        f17 = b[p]
         p += 1
+    elif u18 == 2:
+        f17 = b[p + 1]
+        p += 2
         if f17 > 127:
             f17, p = read_long(b, p, f17)
         else:
-            f17 = (f17 >> 1) ^ -(f17 & 1)
+            f17 = SIGNED[f17]
     else:
         raise WireError(f"no branch {u18} in this union")
     u20 = b[p]
-    p += 1
-    if u20 == 0:
+    if not u20:
         f19 = None
+        p += 1
     elif u20 == 2:
-        f19, p = read_ErrorInfo(b, p)
+        f19 = b[p + 1]
+        p += 2
+        if f19 > 127:
+            f19, p = read_long(b, p, f19)
+        else:
+            f19 = SIGNED[f19]
     else:
         raise WireError(f"no branch {u20} in this union")
+    u22 = b[p]
+    if not u22:
+        f21 = None
+        p += 1
+    elif u22 == 2:
+        f21 = b[p + 1]
+        p += 2
+        if f21 > 127:
+            f21, p = read_long(b, p, f21)
+        else:
+            f21 = SIGNED[f21]
+    else:
+        raise WireError(f"no branch {u22} in this union")
+    u24 = b[p]
+    if not u24:
+        f23 = None
+        p += 1
+    elif u24 == 2:
+        f23 = b[p + 1]
+        p += 2
+        if f23 > 127:
+            f23, p = read_long(b, p, f23)
+        else:
+            f23 = SIGNED[f23]
+    else:
+        raise WireError(f"no branch {u24} in this union")
+    u26 = b[p]
+    if not u26:
+        f25 = None
+        p += 1
+    elif u26 == 2:
+        f25, p = read_ErrorInfo(b, p + 1)
+    else:
+        raise WireError(f"no branch {u26} in this union")
     return r.AttemptState(
         attempt_id=f1,
-        attempt=f4,
-        delivery=f5,
-        status=f6,
-        worker_id=f8,
-        started_at=f11,
-        last_heartbeat_at=f13,
-        last_activity_at=f15,
-        ended_at=f17,
-        error=f19,
+        attempt=f6,
+        delivery=f7,
+        status=f8,
+        worker_id=f12,
+        started_at=f17,
+        last_heartbeat_at=f19,
+        last_activity_at=f21,
+        ended_at=f23,
+        error=f25,
     ), p
 
 
@@ -623,40 +675,52 @@ def write_ErrorInfo(x: r.ErrorInfo, put: Put) -> None:
 
 def read_ErrorInfo(b: bytes, p: int) -> tuple[r.ErrorInfo, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
+    n6 = b[p]
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
     else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
-    u6 = b[p]
-    p += 1
-    if u6 == 0:
-        f5 = None
-    elif u6 == 2:
-        n7 = b[p]
-        if n7 & 0x81:
-            n7, p = read_length(b, p + 1, n7)
-            f5 = b[p : p + n7].decode()
-            p += n7
+        n6, p = read_length(b, p + 1, n6)
+        f5 = b[p : p + n6].decode()
+        p += n6
+    u10 = b[p]
+    if not u10:
+        f9 = None
+        p += 1
+    elif u10 == 2:
+        n11 = b[p + 1]
+        if not n11 & 0x81:
+            q13 = p + 2
+            p = q13 + (n11 >> 1)
+            f9 = b[q13:p].decode()
+        elif not n11 & 1 and (m12 := b[p + 2]) < 128:
+            q13 = p + 3
+            p = q13 + (n11 >> 1 & 0x3F | m12 << 6)
+            f9 = b[q13:p].decode()
         else:
-            n7 = p + 1 + (n7 >> 1)
-            f5 = b[p + 1 : n7].decode()
-            p = n7
+            n11, p = read_length(b, p + 2, n11)
+            f9 = b[p : p + n11].decode()
+            p += n11
     else:
-        raise WireError(f"no branch {u6} in this union")
-    return r.ErrorInfo(type=f1, message=f3, stacktrace=f5), p
+        raise WireError(f"no branch {u10} in this union")
+    return r.ErrorInfo(type=f1, message=f5, stacktrace=f9), p
 
 
 def write_AppliedOffsets(x: r.AppliedOffsets, put: Put) -> None:
@@ -672,13 +736,13 @@ def read_AppliedOffsets(b: bytes, p: int) -> tuple[r.AppliedOffsets, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     f2 = b[p]
     p += 1
     if f2 > 127:
         f2, p = read_long(b, p, f2)
     else:
-        f2 = (f2 >> 1) ^ -(f2 & 1)
+        f2 = SIGNED[f2]
     return r.AppliedOffsets(tasks=f1, attempts=f2), p
 
 

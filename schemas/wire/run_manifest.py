@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.schemas import records as r
-from headrace.schemas.varint import LIMIT, SMALL, WireError, long, read_length, read_long
+from headrace.schemas.varint import LIMIT, SIGNED, SMALL, WireError, long, read_length, read_long
 
 Put = Callable[[bytes], object]
 
@@ -71,142 +71,174 @@ def write_RunManifest(x: r.RunManifest, put: Put) -> None:
 
 def read_RunManifest(b: bytes, p: int) -> tuple[r.RunManifest, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
     n6 = b[p]
-    if n6 & 0x81:
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
+    else:
         n6, p = read_length(b, p + 1, n6)
         f5 = b[p : p + n6].decode()
         p += n6
+    n10 = b[p]
+    if not n10 & 0x81:
+        q12 = p + 1
+        p = q12 + (n10 >> 1)
+        f9 = b[q12:p].decode()
+    elif not n10 & 1 and (m11 := b[p + 1]) < 128:
+        q12 = p + 2
+        p = q12 + (n10 >> 1 & 0x3F | m11 << 6)
+        f9 = b[q12:p].decode()
     else:
-        n6 = p + 1 + (n6 >> 1)
-        f5 = b[p + 1 : n6].decode()
-        p = n6
-    n8 = b[p]
-    if n8 & 0x81:
-        n8, p = read_length(b, p + 1, n8)
-        f7 = b[p : p + n8].decode()
-        p += n8
+        n10, p = read_length(b, p + 1, n10)
+        f9 = b[p : p + n10].decode()
+        p += n10
+    n14 = b[p]
+    if not n14 & 0x81:
+        q16 = p + 1
+        p = q16 + (n14 >> 1)
+        f13 = b[q16:p].decode()
+    elif not n14 & 1 and (m15 := b[p + 1]) < 128:
+        q16 = p + 2
+        p = q16 + (n14 >> 1 & 0x3F | m15 << 6)
+        f13 = b[q16:p].decode()
     else:
-        n8 = p + 1 + (n8 >> 1)
-        f7 = b[p + 1 : n8].decode()
-        p = n8
-    f9 = b[p]
+        n14, p = read_length(b, p + 1, n14)
+        f13 = b[p : p + n14].decode()
+        p += n14
+    f17 = b[p]
     p += 1
-    if f9 > 127:
-        f9, p = read_long(b, p, f9)
+    if f17 > 127:
+        f17, p = read_long(b, p, f17)
     else:
-        f9 = (f9 >> 1) ^ -(f9 & 1)
-    u11 = b[p]
-    p += 1
-    if u11 == 0:
-        f10 = None
-    elif u11 == 2:
-        f10, p = read_Weights(b, p)
-    else:
-        raise WireError(f"no branch {u11} in this union")
-    u13 = b[p]
-    p += 1
-    if u13 == 0:
-        f12 = None
-    elif u13 == 2:
-        f12, p = read_ParentRun(b, p)
-    else:
-        raise WireError(f"no branch {u13} in this union")
-    f14: Any = {}
-    while True:
-        n15 = b[p]
+        f17 = SIGNED[f17]
+    u19 = b[p]
+    if not u19:
+        f18 = None
         p += 1
-        if n15 > 127:
-            n15, p = read_long(b, p, n15)
+    elif u19 == 2:
+        f18, p = read_Weights(b, p + 1)
+    else:
+        raise WireError(f"no branch {u19} in this union")
+    u21 = b[p]
+    if not u21:
+        f20 = None
+        p += 1
+    elif u21 == 2:
+        f20, p = read_ParentRun(b, p + 1)
+    else:
+        raise WireError(f"no branch {u21} in this union")
+    f22: Any = {}
+    while True:
+        n23 = b[p]
+        p += 1
+        if n23 > 127:
+            n23, p = read_long(b, p, n23)
         else:
-            n15 = (n15 >> 1) ^ -(n15 & 1)
-        if n15 == 0:
+            n23 = SIGNED[n23]
+        if n23 == 0:
             break
-        if n15 < 0:
-            n15 = -n15
+        if n23 < 0:
+            n23 = -n23
             _, p = read_long(b, p + 1, b[p])
-        for _ in range(n15):
-            n18 = b[p]
-            if n18 & 0x81:
-                n18, p = read_length(b, p + 1, n18)
-                k17 = b[p : p + n18].decode()
-                p += n18
+        for _ in range(n23):
+            n26 = b[p]
+            if not n26 & 0x81:
+                q28 = p + 1
+                p = q28 + (n26 >> 1)
+                k25 = b[q28:p].decode()
+            elif not n26 & 1 and (m27 := b[p + 1]) < 128:
+                q28 = p + 2
+                p = q28 + (n26 >> 1 & 0x3F | m27 << 6)
+                k25 = b[q28:p].decode()
             else:
-                n18 = p + 1 + (n18 >> 1)
-                k17 = b[p + 1 : n18].decode()
-                p = n18
-            n19 = b[p]
-            if n19 & 0x81:
-                n19, p = read_length(b, p + 1, n19)
-                v16 = b[p : p + n19].decode()
-                p += n19
+                n26, p = read_length(b, p + 1, n26)
+                k25 = b[p : p + n26].decode()
+                p += n26
+            n29 = b[p]
+            if not n29 & 0x81:
+                q31 = p + 1
+                p = q31 + (n29 >> 1)
+                v24 = b[q31:p].decode()
+            elif not n29 & 1 and (m30 := b[p + 1]) < 128:
+                q31 = p + 2
+                p = q31 + (n29 >> 1 & 0x3F | m30 << 6)
+                v24 = b[q31:p].decode()
             else:
-                n19 = p + 1 + (n19 >> 1)
-                v16 = b[p + 1 : n19].decode()
-                p = n19
-            f14[k17] = v16
-    n21 = b[p]
-    if n21 & 0x81:
-        n21, p = read_length(b, p + 1, n21)
-        f20 = b[p : p + n21].decode()
-        p += n21
+                n29, p = read_length(b, p + 1, n29)
+                v24 = b[p : p + n29].decode()
+                p += n29
+            f22[k25] = v24
+    n33 = b[p]
+    if not n33 & 0x81:
+        q35 = p + 1
+        p = q35 + (n33 >> 1)
+        f32 = b[q35:p].decode()
+    elif not n33 & 1 and (m34 := b[p + 1]) < 128:
+        q35 = p + 2
+        p = q35 + (n33 >> 1 & 0x3F | m34 << 6)
+        f32 = b[q35:p].decode()
     else:
-        n21 = p + 1 + (n21 >> 1)
-        f20 = b[p + 1 : n21].decode()
-        p = n21
-    f22 = b[p]
+        n33, p = read_length(b, p + 1, n33)
+        f32 = b[p : p + n33].decode()
+        p += n33
+    f36 = b[p]
     p += 1
-    if f22 > 127:
-        f22, p = read_long(b, p, f22)
+    if f36 > 127:
+        f36, p = read_long(b, p, f36)
     else:
-        f22 = (f22 >> 1) ^ -(f22 & 1)
-    n24 = b[p]
-    if n24 & 0x81:
-        n24, p = read_length(b, p + 1, n24)
-        f23 = b[p : p + n24].decode()
-        p += n24
+        f36 = SIGNED[f36]
+    n38 = b[p]
+    if not n38 & 0x81:
+        q40 = p + 1
+        p = q40 + (n38 >> 1)
+        f37 = b[q40:p].decode()
+    elif not n38 & 1 and (m39 := b[p + 1]) < 128:
+        q40 = p + 2
+        p = q40 + (n38 >> 1 & 0x3F | m39 << 6)
+        f37 = b[q40:p].decode()
     else:
-        n24 = p + 1 + (n24 >> 1)
-        f23 = b[p + 1 : n24].decode()
-        p = n24
-    f25 = b[p] == 1
+        n38, p = read_length(b, p + 1, n38)
+        f37 = b[p : p + n38].decode()
+        p += n38
+    f41 = b[p] == 1
     p += 1
-    f26 = b[p]
+    f42 = b[p]
     p += 1
-    if f26 > 127:
-        f26, p = read_long(b, p, f26)
+    if f42 > 127:
+        f42, p = read_long(b, p, f42)
     else:
-        f26 = (f26 >> 1) ^ -(f26 & 1)
+        f42 = SIGNED[f42]
     return r.RunManifest(
         run_id=f1,
-        algorithm=f3,
-        policy=f5,
-        settings=f7,
-        seed=f9,
-        base_weights=f10,
-        parent=f12,
-        versions=f14,
-        device=f20,
-        threads=f22,
-        dtype=f23,
-        offline=f25,
-        created_at=f26,
+        algorithm=f5,
+        policy=f9,
+        settings=f13,
+        seed=f17,
+        base_weights=f18,
+        parent=f20,
+        versions=f22,
+        device=f32,
+        threads=f36,
+        dtype=f37,
+        offline=f41,
+        created_at=f42,
     ), p
 
 
@@ -262,113 +294,145 @@ def write_Weights(x: r.Weights, put: Put) -> None:
 
 def read_Weights(b: bytes, p: int) -> tuple[r.Weights, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    f3 = b[p]
+    f5 = b[p]
     p += 1
-    if f3 > 127:
-        f3, p = read_long(b, p, f3)
+    if f5 > 127:
+        f5, p = read_long(b, p, f5)
     else:
-        f3 = (f3 >> 1) ^ -(f3 & 1)
-    n5 = b[p]
-    if n5 & 0x81:
-        n5, p = read_length(b, p + 1, n5)
-        f4 = b[p : p + n5].decode()
-        p += n5
-    else:
-        n5 = p + 1 + (n5 >> 1)
-        f4 = b[p + 1 : n5].decode()
-        p = n5
+        f5 = SIGNED[f5]
     n7 = b[p]
-    if n7 & 0x81:
+    if not n7 & 0x81:
+        q9 = p + 1
+        p = q9 + (n7 >> 1)
+        f6 = b[q9:p].decode()
+    elif not n7 & 1 and (m8 := b[p + 1]) < 128:
+        q9 = p + 2
+        p = q9 + (n7 >> 1 & 0x3F | m8 << 6)
+        f6 = b[q9:p].decode()
+    else:
         n7, p = read_length(b, p + 1, n7)
         f6 = b[p : p + n7].decode()
         p += n7
-    else:
-        n7 = p + 1 + (n7 >> 1)
-        f6 = b[p + 1 : n7].decode()
-        p = n7
-    n9 = b[p]
-    if n9 & 0x81:
-        n9, p = read_length(b, p + 1, n9)
-        f8 = b[p : p + n9].decode()
-        p += n9
-    else:
-        n9 = p + 1 + (n9 >> 1)
-        f8 = b[p + 1 : n9].decode()
-        p = n9
     n11 = b[p]
-    if n11 & 0x81:
+    if not n11 & 0x81:
+        q13 = p + 1
+        p = q13 + (n11 >> 1)
+        f10 = b[q13:p].decode()
+    elif not n11 & 1 and (m12 := b[p + 1]) < 128:
+        q13 = p + 2
+        p = q13 + (n11 >> 1 & 0x3F | m12 << 6)
+        f10 = b[q13:p].decode()
+    else:
         n11, p = read_length(b, p + 1, n11)
         f10 = b[p : p + n11].decode()
         p += n11
+    n15 = b[p]
+    if not n15 & 0x81:
+        q17 = p + 1
+        p = q17 + (n15 >> 1)
+        f14 = b[q17:p].decode()
+    elif not n15 & 1 and (m16 := b[p + 1]) < 128:
+        q17 = p + 2
+        p = q17 + (n15 >> 1 & 0x3F | m16 << 6)
+        f14 = b[q17:p].decode()
     else:
-        n11 = p + 1 + (n11 >> 1)
-        f10 = b[p + 1 : n11].decode()
-        p = n11
-    u13 = b[p]
-    p += 1
-    if u13 == 0:
-        f12 = None
-    elif u13 == 2:
-        n14 = b[p]
-        if n14 & 0x81:
-            n14, p = read_length(b, p + 1, n14)
-            f12 = b[p : p + n14].decode()
-            p += n14
-        else:
-            n14 = p + 1 + (n14 >> 1)
-            f12 = b[p + 1 : n14].decode()
-            p = n14
+        n15, p = read_length(b, p + 1, n15)
+        f14 = b[p : p + n15].decode()
+        p += n15
+    n19 = b[p]
+    if not n19 & 0x81:
+        q21 = p + 1
+        p = q21 + (n19 >> 1)
+        f18 = b[q21:p].decode()
+    elif not n19 & 1 and (m20 := b[p + 1]) < 128:
+        q21 = p + 2
+        p = q21 + (n19 >> 1 & 0x3F | m20 << 6)
+        f18 = b[q21:p].decode()
     else:
-        raise WireError(f"no branch {u13} in this union")
-    f15: Any = {}
-    while True:
-        n16 = b[p]
+        n19, p = read_length(b, p + 1, n19)
+        f18 = b[p : p + n19].decode()
+        p += n19
+    u23 = b[p]
+    if not u23:
+        f22 = None
         p += 1
-        if n16 > 127:
-            n16, p = read_long(b, p, n16)
+    elif u23 == 2:
+        n24 = b[p + 1]
+        if not n24 & 0x81:
+            q26 = p + 2
+            p = q26 + (n24 >> 1)
+            f22 = b[q26:p].decode()
+        elif not n24 & 1 and (m25 := b[p + 2]) < 128:
+            q26 = p + 3
+            p = q26 + (n24 >> 1 & 0x3F | m25 << 6)
+            f22 = b[q26:p].decode()
         else:
-            n16 = (n16 >> 1) ^ -(n16 & 1)
-        if n16 == 0:
-            break
-        if n16 < 0:
-            n16 = -n16
-            _, p = read_long(b, p + 1, b[p])
-        for _ in range(n16):
-            n19 = b[p]
-            if n19 & 0x81:
-                n19, p = read_length(b, p + 1, n19)
-                k18 = b[p : p + n19].decode()
-                p += n19
-            else:
-                n19 = p + 1 + (n19 >> 1)
-                k18 = b[p + 1 : n19].decode()
-                p = n19
-            n20 = b[p]
-            if n20 & 0x81:
-                n20, p = read_length(b, p + 1, n20)
-                v17 = b[p : p + n20].decode()
-                p += n20
-            else:
-                n20 = p + 1 + (n20 >> 1)
-                v17 = b[p + 1 : n20].decode()
-                p = n20
-            f15[k18] = v17
-    f21 = b[p]
-    p += 1
-    if f21 > 127:
-        f21, p = read_long(b, p, f21)
+            n24, p = read_length(b, p + 2, n24)
+            f22 = b[p : p + n24].decode()
+            p += n24
     else:
-        f21 = (f21 >> 1) ^ -(f21 & 1)
+        raise WireError(f"no branch {u23} in this union")
+    f27: Any = {}
+    while True:
+        n28 = b[p]
+        p += 1
+        if n28 > 127:
+            n28, p = read_long(b, p, n28)
+        else:
+            n28 = SIGNED[n28]
+        if n28 == 0:
+            break
+        if n28 < 0:
+            n28 = -n28
+            _, p = read_long(b, p + 1, b[p])
+        for _ in range(n28):
+            n31 = b[p]
+            if not n31 & 0x81:
+                q33 = p + 1
+                p = q33 + (n31 >> 1)
+                k30 = b[q33:p].decode()
+            elif not n31 & 1 and (m32 := b[p + 1]) < 128:
+                q33 = p + 2
+                p = q33 + (n31 >> 1 & 0x3F | m32 << 6)
+                k30 = b[q33:p].decode()
+            else:
+                n31, p = read_length(b, p + 1, n31)
+                k30 = b[p : p + n31].decode()
+                p += n31
+            n34 = b[p]
+            if not n34 & 0x81:
+                q36 = p + 1
+                p = q36 + (n34 >> 1)
+                v29 = b[q36:p].decode()
+            elif not n34 & 1 and (m35 := b[p + 1]) < 128:
+                q36 = p + 2
+                p = q36 + (n34 >> 1 & 0x3F | m35 << 6)
+                v29 = b[q36:p].decode()
+            else:
+                n34, p = read_length(b, p + 1, n34)
+                v29 = b[p : p + n34].decode()
+                p += n34
+            f27[k30] = v29
+    f37 = b[p]
+    p += 1
+    if f37 > 127:
+        f37, p = read_long(b, p, f37)
+    else:
+        f37 = SIGNED[f37]
     return r.Weights(
-        policy=f1, version=f3, weights_id=f4, transport=f6, uri=f8, format=f10, base_model=f12, sha256=f15, bytes=f21
+        policy=f1, version=f5, weights_id=f6, transport=f10, uri=f14, format=f18, base_model=f22, sha256=f27, bytes=f37
     ), p
 
 
@@ -383,21 +447,25 @@ def write_ParentRun(x: r.ParentRun, put: Put) -> None:
 
 def read_ParentRun(b: bytes, p: int) -> tuple[r.ParentRun, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    f3 = b[p]
+    f5 = b[p]
     p += 1
-    if f3 > 127:
-        f3, p = read_long(b, p, f3)
+    if f5 > 127:
+        f5, p = read_long(b, p, f5)
     else:
-        f3 = (f3 >> 1) ^ -(f3 & 1)
-    return r.ParentRun(run_id=f1, step=f3), p
+        f5 = SIGNED[f5]
+    return r.ParentRun(run_id=f1, step=f5), p
 
 
 WRITE = write_RunManifest

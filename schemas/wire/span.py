@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.schemas import records as r
-from headrace.schemas.varint import DOUBLES, LIMIT, SMALL, WireError, long, read_length, read_long
+from headrace.schemas.varint import DOUBLES, LIMIT, SIGNED, SMALL, WireError, long, read_length, read_long
 
 Put = Callable[[bytes], object]
 
@@ -103,206 +103,262 @@ def write_Span(x: r.Span, put: Put) -> None:
 
 def read_Span(b: bytes, p: int) -> tuple[r.Span, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    u4 = b[p]
-    p += 1
-    if u4 == 0:
-        f3 = None
-    elif u4 == 2:
-        n5 = b[p]
-        if n5 & 0x81:
-            n5, p = read_length(b, p + 1, n5)
-            f3 = b[p : p + n5].decode()
-            p += n5
-        else:
-            n5 = p + 1 + (n5 >> 1)
-            f3 = b[p + 1 : n5].decode()
-            p = n5
-    else:
-        raise WireError(f"no branch {u4} in this union")
-    u7 = b[p]
-    p += 1
-    if u7 == 0:
-        f6 = None
-    elif u7 == 2:
-        n8 = b[p]
-        if n8 & 0x81:
-            n8, p = read_length(b, p + 1, n8)
-            f6 = b[p : p + n8].decode()
-            p += n8
-        else:
-            n8 = p + 1 + (n8 >> 1)
-            f6 = b[p + 1 : n8].decode()
-            p = n8
-    else:
-        raise WireError(f"no branch {u7} in this union")
-    u10 = b[p]
-    p += 1
-    if u10 == 0:
-        f9 = None
-    elif u10 == 2:
-        f9 = b[p]
+    u6 = b[p]
+    if not u6:
+        f5 = None
         p += 1
-        if f9 > 127:
-            f9, p = read_long(b, p, f9)
+    elif u6 == 2:
+        n7 = b[p + 1]
+        if not n7 & 0x81:
+            q9 = p + 2
+            p = q9 + (n7 >> 1)
+            f5 = b[q9:p].decode()
+        elif not n7 & 1 and (m8 := b[p + 2]) < 128:
+            q9 = p + 3
+            p = q9 + (n7 >> 1 & 0x3F | m8 << 6)
+            f5 = b[q9:p].decode()
         else:
-            f9 = (f9 >> 1) ^ -(f9 & 1)
+            n7, p = read_length(b, p + 2, n7)
+            f5 = b[p : p + n7].decode()
+            p += n7
     else:
-        raise WireError(f"no branch {u10} in this union")
-    n12 = b[p]
-    if n12 & 0x81:
-        n12, p = read_length(b, p + 1, n12)
-        f11 = b[p : p + n12].decode()
-        p += n12
-    else:
-        n12 = p + 1 + (n12 >> 1)
-        f11 = b[p + 1 : n12].decode()
-        p = n12
-    n14 = b[p]
-    if n14 & 0x81:
-        n14, p = read_length(b, p + 1, n14)
-        f13 = b[p : p + n14].decode()
-        p += n14
-    else:
-        n14 = p + 1 + (n14 >> 1)
-        f13 = b[p + 1 : n14].decode()
-        p = n14
-    n16 = b[p]
-    if n16 & 0x81:
-        n16, p = read_length(b, p + 1, n16)
-        f15 = b[p : p + n16].decode()
-        p += n16
-    else:
-        n16 = p + 1 + (n16 >> 1)
-        f15 = b[p + 1 : n16].decode()
-        p = n16
-    u18 = b[p]
-    p += 1
-    if u18 == 0:
-        f17 = None
-    elif u18 == 2:
-        n19 = b[p]
-        if n19 & 0x81:
-            n19, p = read_length(b, p + 1, n19)
-            f17 = b[p : p + n19].decode()
-            p += n19
+        raise WireError(f"no branch {u6} in this union")
+    u11 = b[p]
+    if not u11:
+        f10 = None
+        p += 1
+    elif u11 == 2:
+        n12 = b[p + 1]
+        if not n12 & 0x81:
+            q14 = p + 2
+            p = q14 + (n12 >> 1)
+            f10 = b[q14:p].decode()
+        elif not n12 & 1 and (m13 := b[p + 2]) < 128:
+            q14 = p + 3
+            p = q14 + (n12 >> 1 & 0x3F | m13 << 6)
+            f10 = b[q14:p].decode()
         else:
-            n19 = p + 1 + (n19 >> 1)
-            f17 = b[p + 1 : n19].decode()
-            p = n19
+            n12, p = read_length(b, p + 2, n12)
+            f10 = b[p : p + n12].decode()
+            p += n12
     else:
-        raise WireError(f"no branch {u18} in this union")
-    n21 = b[p]
-    if n21 & 0x81:
-        n21, p = read_length(b, p + 1, n21)
-        f20 = b[p : p + n21].decode()
-        p += n21
+        raise WireError(f"no branch {u11} in this union")
+    u16 = b[p]
+    if not u16:
+        f15 = None
+        p += 1
+    elif u16 == 2:
+        f15 = b[p + 1]
+        p += 2
+        if f15 > 127:
+            f15, p = read_long(b, p, f15)
+        else:
+            f15 = SIGNED[f15]
     else:
-        n21 = p + 1 + (n21 >> 1)
-        f20 = b[p + 1 : n21].decode()
-        p = n21
-    n23 = b[p]
-    if n23 & 0x81:
-        n23, p = read_length(b, p + 1, n23)
-        f22 = b[p : p + n23].decode()
-        p += n23
+        raise WireError(f"no branch {u16} in this union")
+    n18 = b[p]
+    if not n18 & 0x81:
+        q20 = p + 1
+        p = q20 + (n18 >> 1)
+        f17 = b[q20:p].decode()
+    elif not n18 & 1 and (m19 := b[p + 1]) < 128:
+        q20 = p + 2
+        p = q20 + (n18 >> 1 & 0x3F | m19 << 6)
+        f17 = b[q20:p].decode()
     else:
-        n23 = p + 1 + (n23 >> 1)
-        f22 = b[p + 1 : n23].decode()
-        p = n23
-    f24, p = read_SpanStatus(b, p)
-    f25 = b[p]
+        n18, p = read_length(b, p + 1, n18)
+        f17 = b[p : p + n18].decode()
+        p += n18
+    n22 = b[p]
+    if not n22 & 0x81:
+        q24 = p + 1
+        p = q24 + (n22 >> 1)
+        f21 = b[q24:p].decode()
+    elif not n22 & 1 and (m23 := b[p + 1]) < 128:
+        q24 = p + 2
+        p = q24 + (n22 >> 1 & 0x3F | m23 << 6)
+        f21 = b[q24:p].decode()
+    else:
+        n22, p = read_length(b, p + 1, n22)
+        f21 = b[p : p + n22].decode()
+        p += n22
+    n26 = b[p]
+    if not n26 & 0x81:
+        q28 = p + 1
+        p = q28 + (n26 >> 1)
+        f25 = b[q28:p].decode()
+    elif not n26 & 1 and (m27 := b[p + 1]) < 128:
+        q28 = p + 2
+        p = q28 + (n26 >> 1 & 0x3F | m27 << 6)
+        f25 = b[q28:p].decode()
+    else:
+        n26, p = read_length(b, p + 1, n26)
+        f25 = b[p : p + n26].decode()
+        p += n26
+    u30 = b[p]
+    if not u30:
+        f29 = None
+        p += 1
+    elif u30 == 2:
+        n31 = b[p + 1]
+        if not n31 & 0x81:
+            q33 = p + 2
+            p = q33 + (n31 >> 1)
+            f29 = b[q33:p].decode()
+        elif not n31 & 1 and (m32 := b[p + 2]) < 128:
+            q33 = p + 3
+            p = q33 + (n31 >> 1 & 0x3F | m32 << 6)
+            f29 = b[q33:p].decode()
+        else:
+            n31, p = read_length(b, p + 2, n31)
+            f29 = b[p : p + n31].decode()
+            p += n31
+    else:
+        raise WireError(f"no branch {u30} in this union")
+    n35 = b[p]
+    if not n35 & 0x81:
+        q37 = p + 1
+        p = q37 + (n35 >> 1)
+        f34 = b[q37:p].decode()
+    elif not n35 & 1 and (m36 := b[p + 1]) < 128:
+        q37 = p + 2
+        p = q37 + (n35 >> 1 & 0x3F | m36 << 6)
+        f34 = b[q37:p].decode()
+    else:
+        n35, p = read_length(b, p + 1, n35)
+        f34 = b[p : p + n35].decode()
+        p += n35
+    n39 = b[p]
+    if not n39 & 0x81:
+        q41 = p + 1
+        p = q41 + (n39 >> 1)
+        f38 = b[q41:p].decode()
+    elif not n39 & 1 and (m40 := b[p + 1]) < 128:
+        q41 = p + 2
+        p = q41 + (n39 >> 1 & 0x3F | m40 << 6)
+        f38 = b[q41:p].decode()
+    else:
+        n39, p = read_length(b, p + 1, n39)
+        f38 = b[p : p + n39].decode()
+        p += n39
+    f42, p = read_SpanStatus(b, p)
+    f43 = b[p]
     p += 1
-    if f25 > 127:
-        f25, p = read_long(b, p, f25)
+    if f43 > 127:
+        f43, p = read_long(b, p, f43)
     else:
-        f25 = (f25 >> 1) ^ -(f25 & 1)
-    f26 = b[p]
+        f43 = SIGNED[f43]
+    f44 = b[p]
     p += 1
-    if f26 > 127:
-        f26, p = read_long(b, p, f26)
+    if f44 > 127:
+        f44, p = read_long(b, p, f44)
     else:
-        f26 = (f26 >> 1) ^ -(f26 & 1)
-    n28 = b[p]
-    if n28 & 0x81:
-        n28, p = read_length(b, p + 1, n28)
-        f27 = b[p : p + n28].decode()
-        p += n28
+        f44 = SIGNED[f44]
+    n46 = b[p]
+    if not n46 & 0x81:
+        q48 = p + 1
+        p = q48 + (n46 >> 1)
+        f45 = b[q48:p].decode()
+    elif not n46 & 1 and (m47 := b[p + 1]) < 128:
+        q48 = p + 2
+        p = q48 + (n46 >> 1 & 0x3F | m47 << 6)
+        f45 = b[q48:p].decode()
     else:
-        n28 = p + 1 + (n28 >> 1)
-        f27 = b[p + 1 : n28].decode()
-        p = n28
-    n30 = b[p]
-    if n30 & 0x81:
-        n30, p = read_length(b, p + 1, n30)
-        f29 = b[p : p + n30].decode()
-        p += n30
+        n46, p = read_length(b, p + 1, n46)
+        f45 = b[p : p + n46].decode()
+        p += n46
+    n50 = b[p]
+    if not n50 & 0x81:
+        q52 = p + 1
+        p = q52 + (n50 >> 1)
+        f49 = b[q52:p].decode()
+    elif not n50 & 1 and (m51 := b[p + 1]) < 128:
+        q52 = p + 2
+        p = q52 + (n50 >> 1 & 0x3F | m51 << 6)
+        f49 = b[q52:p].decode()
     else:
-        n30 = p + 1 + (n30 >> 1)
-        f29 = b[p + 1 : n30].decode()
-        p = n30
-    n32 = b[p]
-    if n32 & 0x81:
-        n32, p = read_length(b, p + 1, n32)
-        f31 = b[p : p + n32].decode()
-        p += n32
+        n50, p = read_length(b, p + 1, n50)
+        f49 = b[p : p + n50].decode()
+        p += n50
+    n54 = b[p]
+    if not n54 & 0x81:
+        q56 = p + 1
+        p = q56 + (n54 >> 1)
+        f53 = b[q56:p].decode()
+    elif not n54 & 1 and (m55 := b[p + 1]) < 128:
+        q56 = p + 2
+        p = q56 + (n54 >> 1 & 0x3F | m55 << 6)
+        f53 = b[q56:p].decode()
     else:
-        n32 = p + 1 + (n32 >> 1)
-        f31 = b[p + 1 : n32].decode()
-        p = n32
-    n34 = b[p]
-    if n34 & 0x81:
-        n34, p = read_length(b, p + 1, n34)
-        f33 = b[p : p + n34].decode()
-        p += n34
+        n54, p = read_length(b, p + 1, n54)
+        f53 = b[p : p + n54].decode()
+        p += n54
+    n58 = b[p]
+    if not n58 & 0x81:
+        q60 = p + 1
+        p = q60 + (n58 >> 1)
+        f57 = b[q60:p].decode()
+    elif not n58 & 1 and (m59 := b[p + 1]) < 128:
+        q60 = p + 2
+        p = q60 + (n58 >> 1 & 0x3F | m59 << 6)
+        f57 = b[q60:p].decode()
     else:
-        n34 = p + 1 + (n34 >> 1)
-        f33 = b[p + 1 : n34].decode()
-        p = n34
-    n36 = b[p]
-    if n36 & 0x81:
-        n36, p = read_length(b, p + 1, n36)
-        f35 = b[p : p + n36].decode()
-        p += n36
+        n58, p = read_length(b, p + 1, n58)
+        f57 = b[p : p + n58].decode()
+        p += n58
+    n62 = b[p]
+    if not n62 & 0x81:
+        q64 = p + 1
+        p = q64 + (n62 >> 1)
+        f61 = b[q64:p].decode()
+    elif not n62 & 1 and (m63 := b[p + 1]) < 128:
+        q64 = p + 2
+        p = q64 + (n62 >> 1 & 0x3F | m63 << 6)
+        f61 = b[q64:p].decode()
     else:
-        n36 = p + 1 + (n36 >> 1)
-        f35 = b[p + 1 : n36].decode()
-        p = n36
-    u38 = b[p]
-    p += 1
-    if u38 == 0:
-        f37 = None
-    elif u38 == 2:
-        f37, p = read_ModelCall(b, p)
+        n62, p = read_length(b, p + 1, n62)
+        f61 = b[p : p + n62].decode()
+        p += n62
+    u66 = b[p]
+    if not u66:
+        f65 = None
+        p += 1
+    elif u66 == 2:
+        f65, p = read_ModelCall(b, p + 1)
     else:
-        raise WireError(f"no branch {u38} in this union")
+        raise WireError(f"no branch {u66} in this union")
     return r.Span(
         rollout_id=f1,
-        attempt_id=f3,
-        session_id=f6,
-        sequence=f9,
-        source=f11,
-        trace_id=f13,
-        span_id=f15,
-        parent_id=f17,
-        name=f20,
-        kind=f22,
-        status=f24,
-        start=f25,
-        end=f26,
-        attributes=f27,
-        events=f29,
-        links=f31,
-        resource=f33,
-        scope=f35,
-        llm=f37,
+        attempt_id=f5,
+        session_id=f10,
+        sequence=f15,
+        source=f17,
+        trace_id=f21,
+        span_id=f25,
+        parent_id=f29,
+        name=f34,
+        kind=f38,
+        status=f42,
+        start=f43,
+        end=f44,
+        attributes=f45,
+        events=f49,
+        links=f53,
+        resource=f57,
+        scope=f61,
+        llm=f65,
     ), p
 
 
@@ -319,24 +375,32 @@ def write_SpanStatus(x: r.SpanStatus, put: Put) -> None:
 
 def read_SpanStatus(b: bytes, p: int) -> tuple[r.SpanStatus, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
+    n6 = b[p]
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
     else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
-    return r.SpanStatus(code=f1, message=f3), p
+        n6, p = read_length(b, p + 1, n6)
+        f5 = b[p : p + n6].decode()
+        p += n6
+    return r.SpanStatus(code=f1, message=f5), p
 
 
 def write_ModelCall(x: r.ModelCall, put: Put) -> None:
@@ -446,202 +510,234 @@ def write_ModelCall(x: r.ModelCall, put: Put) -> None:
 
 def read_ModelCall(b: bytes, p: int) -> tuple[r.ModelCall, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    u4 = b[p]
-    p += 1
-    if u4 == 0:
-        f3 = None
-    elif u4 == 2:
-        n5 = b[p]
-        if n5 & 0x81:
-            n5, p = read_length(b, p + 1, n5)
-            f3 = b[p : p + n5].decode()
-            p += n5
-        else:
-            n5 = p + 1 + (n5 >> 1)
-            f3 = b[p + 1 : n5].decode()
-            p = n5
-    else:
-        raise WireError(f"no branch {u4} in this union")
-    u7 = b[p]
-    p += 1
-    if u7 == 0:
-        f6 = None
-    elif u7 == 2:
-        f6, p = read_VersionRange(b, p)
-    else:
-        raise WireError(f"no branch {u7} in this union")
-    u9 = b[p]
-    p += 1
-    if u9 == 0:
-        f8 = None
-    elif u9 == 2:
-        n10 = b[p]
-        if n10 & 0x81:
-            n10, p = read_length(b, p + 1, n10)
-            f8 = b[p : p + n10].decode()
-            p += n10
-        else:
-            n10 = p + 1 + (n10 >> 1)
-            f8 = b[p + 1 : n10].decode()
-            p = n10
-    else:
-        raise WireError(f"no branch {u9} in this union")
-    u12 = b[p]
-    p += 1
-    if u12 == 0:
-        f11 = None
-    elif u12 == 2:
-        n13 = b[p]
-        if n13 & 0x81:
-            n13, p = read_length(b, p + 1, n13)
-            f11 = b[p : p + n13].decode()
-            p += n13
-        else:
-            n13 = p + 1 + (n13 >> 1)
-            f11 = b[p + 1 : n13].decode()
-            p = n13
-    else:
-        raise WireError(f"no branch {u12} in this union")
-    n15 = b[p]
-    if n15 & 0x81:
-        n15, p = read_length(b, p + 1, n15)
-        f14 = b[p : p + n15]
-        p += n15
-    else:
-        n15 = p + 1 + (n15 >> 1)
-        f14 = b[p + 1 : n15]
-        p = n15
-    f16: Any = []
-    while True:
-        n17 = b[p]
+    u6 = b[p]
+    if not u6:
+        f5 = None
         p += 1
-        if n17 > 127:
-            n17, p = read_long(b, p, n17)
+    elif u6 == 2:
+        n7 = b[p + 1]
+        if not n7 & 0x81:
+            q9 = p + 2
+            p = q9 + (n7 >> 1)
+            f5 = b[q9:p].decode()
+        elif not n7 & 1 and (m8 := b[p + 2]) < 128:
+            q9 = p + 3
+            p = q9 + (n7 >> 1 & 0x3F | m8 << 6)
+            f5 = b[q9:p].decode()
         else:
-            n17 = (n17 >> 1) ^ -(n17 & 1)
-        if n17 == 0:
+            n7, p = read_length(b, p + 2, n7)
+            f5 = b[p : p + n7].decode()
+            p += n7
+    else:
+        raise WireError(f"no branch {u6} in this union")
+    u11 = b[p]
+    if not u11:
+        f10 = None
+        p += 1
+    elif u11 == 2:
+        f10, p = read_VersionRange(b, p + 1)
+    else:
+        raise WireError(f"no branch {u11} in this union")
+    u13 = b[p]
+    if not u13:
+        f12 = None
+        p += 1
+    elif u13 == 2:
+        n14 = b[p + 1]
+        if not n14 & 0x81:
+            q16 = p + 2
+            p = q16 + (n14 >> 1)
+            f12 = b[q16:p].decode()
+        elif not n14 & 1 and (m15 := b[p + 2]) < 128:
+            q16 = p + 3
+            p = q16 + (n14 >> 1 & 0x3F | m15 << 6)
+            f12 = b[q16:p].decode()
+        else:
+            n14, p = read_length(b, p + 2, n14)
+            f12 = b[p : p + n14].decode()
+            p += n14
+    else:
+        raise WireError(f"no branch {u13} in this union")
+    u18 = b[p]
+    if not u18:
+        f17 = None
+        p += 1
+    elif u18 == 2:
+        n19 = b[p + 1]
+        if not n19 & 0x81:
+            q21 = p + 2
+            p = q21 + (n19 >> 1)
+            f17 = b[q21:p].decode()
+        elif not n19 & 1 and (m20 := b[p + 2]) < 128:
+            q21 = p + 3
+            p = q21 + (n19 >> 1 & 0x3F | m20 << 6)
+            f17 = b[q21:p].decode()
+        else:
+            n19, p = read_length(b, p + 2, n19)
+            f17 = b[p : p + n19].decode()
+            p += n19
+    else:
+        raise WireError(f"no branch {u18} in this union")
+    n23 = b[p]
+    if not n23 & 0x81:
+        q25 = p + 1
+        p = q25 + (n23 >> 1)
+        f22 = b[q25:p]
+    elif not n23 & 1 and (m24 := b[p + 1]) < 128:
+        q25 = p + 2
+        p = q25 + (n23 >> 1 & 0x3F | m24 << 6)
+        f22 = b[q25:p]
+    else:
+        n23, p = read_length(b, p + 1, n23)
+        f22 = b[p : p + n23]
+        p += n23
+    f26: Any = []
+    while True:
+        n27 = b[p]
+        p += 1
+        if n27 > 127:
+            n27, p = read_long(b, p, n27)
+        else:
+            n27 = SIGNED[n27]
+        if n27 == 0:
             break
-        if n17 < 0:
-            n17 = -n17
+        if n27 < 0:
+            n27 = -n27
             _, p = read_long(b, p + 1, b[p])
-        for _ in range(n17):
-            v18, p = read_Choice(b, p)
-            f16.append(v18)
-    u20 = b[p]
-    p += 1
-    if u20 == 0:
-        f19 = None
-    elif u20 == 2:
-        f19, p = read_Sampling(b, p)
+        for _ in range(n27):
+            v28, p = read_Choice(b, p)
+            f26.append(v28)
+    u30 = b[p]
+    if not u30:
+        f29 = None
+        p += 1
+    elif u30 == 2:
+        f29, p = read_Sampling(b, p + 1)
     else:
-        raise WireError(f"no branch {u20} in this union")
-    u22 = b[p]
-    p += 1
-    if u22 == 0:
-        f21 = None
-    elif u22 == 2:
-        n23 = b[p]
-        if n23 & 0x81:
-            n23, p = read_length(b, p + 1, n23)
-            f21 = b[p : p + n23].decode()
-            p += n23
-        else:
-            n23 = p + 1 + (n23 >> 1)
-            f21 = b[p + 1 : n23].decode()
-            p = n23
-    else:
-        raise WireError(f"no branch {u22} in this union")
-    u25 = b[p]
-    p += 1
-    if u25 == 0:
-        f24 = None
-    elif u25 == 2:
-        n26 = b[p]
-        if n26 & 0x81:
-            n26, p = read_length(b, p + 1, n26)
-            f24 = b[p : p + n26].decode()
-            p += n26
-        else:
-            n26 = p + 1 + (n26 >> 1)
-            f24 = b[p + 1 : n26].decode()
-            p = n26
-    else:
-        raise WireError(f"no branch {u25} in this union")
-    u28 = b[p]
-    p += 1
-    if u28 == 0:
-        f27 = None
-    elif u28 == 2:
-        n29 = b[p]
-        if n29 & 0x81:
-            n29, p = read_length(b, p + 1, n29)
-            f27 = b[p : p + n29].decode()
-            p += n29
-        else:
-            n29 = p + 1 + (n29 >> 1)
-            f27 = b[p + 1 : n29].decode()
-            p = n29
-    else:
-        raise WireError(f"no branch {u28} in this union")
-    f30 = b[p]
-    p += 1
-    if f30 > 127:
-        f30, p = read_long(b, p, f30)
-    else:
-        f30 = (f30 >> 1) ^ -(f30 & 1)
+        raise WireError(f"no branch {u30} in this union")
     u32 = b[p]
-    p += 1
-    if u32 == 0:
+    if not u32:
         f31 = None
+        p += 1
     elif u32 == 2:
-        f31, p = read_Usage(b, p)
+        n33 = b[p + 1]
+        if not n33 & 0x81:
+            q35 = p + 2
+            p = q35 + (n33 >> 1)
+            f31 = b[q35:p].decode()
+        elif not n33 & 1 and (m34 := b[p + 2]) < 128:
+            q35 = p + 3
+            p = q35 + (n33 >> 1 & 0x3F | m34 << 6)
+            f31 = b[q35:p].decode()
+        else:
+            n33, p = read_length(b, p + 2, n33)
+            f31 = b[p : p + n33].decode()
+            p += n33
     else:
         raise WireError(f"no branch {u32} in this union")
-    u34 = b[p]
-    p += 1
-    if u34 == 0:
-        f33 = None
-    elif u34 == 2:
-        f33 = b[p]
+    u37 = b[p]
+    if not u37:
+        f36 = None
         p += 1
-        if f33 > 127:
-            f33, p = read_long(b, p, f33)
+    elif u37 == 2:
+        n38 = b[p + 1]
+        if not n38 & 0x81:
+            q40 = p + 2
+            p = q40 + (n38 >> 1)
+            f36 = b[q40:p].decode()
+        elif not n38 & 1 and (m39 := b[p + 2]) < 128:
+            q40 = p + 3
+            p = q40 + (n38 >> 1 & 0x3F | m39 << 6)
+            f36 = b[q40:p].decode()
         else:
-            f33 = (f33 >> 1) ^ -(f33 & 1)
+            n38, p = read_length(b, p + 2, n38)
+            f36 = b[p : p + n38].decode()
+            p += n38
     else:
-        raise WireError(f"no branch {u34} in this union")
-    u36 = b[p]
+        raise WireError(f"no branch {u37} in this union")
+    u42 = b[p]
+    if not u42:
+        f41 = None
+        p += 1
+    elif u42 == 2:
+        n43 = b[p + 1]
+        if not n43 & 0x81:
+            q45 = p + 2
+            p = q45 + (n43 >> 1)
+            f41 = b[q45:p].decode()
+        elif not n43 & 1 and (m44 := b[p + 2]) < 128:
+            q45 = p + 3
+            p = q45 + (n43 >> 1 & 0x3F | m44 << 6)
+            f41 = b[q45:p].decode()
+        else:
+            n43, p = read_length(b, p + 2, n43)
+            f41 = b[p : p + n43].decode()
+            p += n43
+    else:
+        raise WireError(f"no branch {u42} in this union")
+    f46 = b[p]
     p += 1
-    if u36 == 0:
-        f35 = None
-    elif u36 == 2:
-        f35, p = read_ErrorInfo(b, p)
+    if f46 > 127:
+        f46, p = read_long(b, p, f46)
     else:
-        raise WireError(f"no branch {u36} in this union")
+        f46 = SIGNED[f46]
+    u48 = b[p]
+    if not u48:
+        f47 = None
+        p += 1
+    elif u48 == 2:
+        f47, p = read_Usage(b, p + 1)
+    else:
+        raise WireError(f"no branch {u48} in this union")
+    u50 = b[p]
+    if not u50:
+        f49 = None
+        p += 1
+    elif u50 == 2:
+        f49 = b[p + 1]
+        p += 2
+        if f49 > 127:
+            f49, p = read_long(b, p, f49)
+        else:
+            f49 = SIGNED[f49]
+    else:
+        raise WireError(f"no branch {u50} in this union")
+    u52 = b[p]
+    if not u52:
+        f51 = None
+        p += 1
+    elif u52 == 2:
+        f51, p = read_ErrorInfo(b, p + 1)
+    else:
+        raise WireError(f"no branch {u52} in this union")
     return r.ModelCall(
         model=f1,
-        policy=f3,
-        policy_version=f6,
-        weights_id=f8,
-        response_id=f11,
-        prompt_token_ids=f14,
-        choices=f16,
-        sampling=f19,
-        logprobs_mode=f21,
-        request=f24,
-        response=f27,
-        retry_count=f30,
-        usage=f31,
-        http_status=f33,
-        error=f35,
+        policy=f5,
+        policy_version=f10,
+        weights_id=f12,
+        response_id=f17,
+        prompt_token_ids=f22,
+        choices=f26,
+        sampling=f29,
+        logprobs_mode=f31,
+        request=f36,
+        response=f41,
+        retry_count=f46,
+        usage=f47,
+        http_status=f49,
+        error=f51,
     ), p
 
 
@@ -658,13 +754,13 @@ def read_VersionRange(b: bytes, p: int) -> tuple[r.VersionRange, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     f2 = b[p]
     p += 1
     if f2 > 127:
         f2, p = read_long(b, p, f2)
     else:
-        f2 = (f2 >> 1) ^ -(f2 & 1)
+        f2 = SIGNED[f2]
     return r.VersionRange(min=f1, max=f2), p
 
 
@@ -714,74 +810,94 @@ def read_Choice(b: bytes, p: int) -> tuple[r.Choice, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     n3 = b[p]
-    if n3 & 0x81:
+    if not n3 & 0x81:
+        q5 = p + 1
+        p = q5 + (n3 >> 1)
+        f2 = b[q5:p]
+    elif not n3 & 1 and (m4 := b[p + 1]) < 128:
+        q5 = p + 2
+        p = q5 + (n3 >> 1 & 0x3F | m4 << 6)
+        f2 = b[q5:p]
+    else:
         n3, p = read_length(b, p + 1, n3)
         f2 = b[p : p + n3]
         p += n3
-    else:
-        n3 = p + 1 + (n3 >> 1)
-        f2 = b[p + 1 : n3]
-        p = n3
-    u5 = b[p]
-    p += 1
-    if u5 == 0:
-        f4 = None
-    elif u5 == 2:
-        n6 = b[p]
-        if n6 & 0x81:
-            n6, p = read_length(b, p + 1, n6)
-            f4 = b[p : p + n6]
-            p += n6
+    u7 = b[p]
+    if not u7:
+        f6 = None
+        p += 1
+    elif u7 == 2:
+        n8 = b[p + 1]
+        if not n8 & 0x81:
+            q10 = p + 2
+            p = q10 + (n8 >> 1)
+            f6 = b[q10:p]
+        elif not n8 & 1 and (m9 := b[p + 2]) < 128:
+            q10 = p + 3
+            p = q10 + (n8 >> 1 & 0x3F | m9 << 6)
+            f6 = b[q10:p]
         else:
-            n6 = p + 1 + (n6 >> 1)
-            f4 = b[p + 1 : n6]
-            p = n6
+            n8, p = read_length(b, p + 2, n8)
+            f6 = b[p : p + n8]
+            p += n8
     else:
-        raise WireError(f"no branch {u5} in this union")
-    u8 = b[p]
-    p += 1
-    if u8 == 0:
-        f7 = None
-    elif u8 == 2:
-        n9 = b[p]
-        if n9 & 0x81:
-            n9, p = read_length(b, p + 1, n9)
-            f7 = b[p : p + n9].decode()
-            p += n9
+        raise WireError(f"no branch {u7} in this union")
+    u12 = b[p]
+    if not u12:
+        f11 = None
+        p += 1
+    elif u12 == 2:
+        n13 = b[p + 1]
+        if not n13 & 0x81:
+            q15 = p + 2
+            p = q15 + (n13 >> 1)
+            f11 = b[q15:p].decode()
+        elif not n13 & 1 and (m14 := b[p + 2]) < 128:
+            q15 = p + 3
+            p = q15 + (n13 >> 1 & 0x3F | m14 << 6)
+            f11 = b[q15:p].decode()
         else:
-            n9 = p + 1 + (n9 >> 1)
-            f7 = b[p + 1 : n9].decode()
-            p = n9
+            n13, p = read_length(b, p + 2, n13)
+            f11 = b[p : p + n13].decode()
+            p += n13
     else:
-        raise WireError(f"no branch {u8} in this union")
-    u11 = b[p]
-    p += 1
-    if u11 == 0:
-        f10 = None
-    elif u11 == 2:
-        n12 = b[p]
-        if n12 & 0x81:
-            n12, p = read_length(b, p + 1, n12)
-            f10 = b[p : p + n12].decode()
-            p += n12
+        raise WireError(f"no branch {u12} in this union")
+    u17 = b[p]
+    if not u17:
+        f16 = None
+        p += 1
+    elif u17 == 2:
+        n18 = b[p + 1]
+        if not n18 & 0x81:
+            q20 = p + 2
+            p = q20 + (n18 >> 1)
+            f16 = b[q20:p].decode()
+        elif not n18 & 1 and (m19 := b[p + 2]) < 128:
+            q20 = p + 3
+            p = q20 + (n18 >> 1 & 0x3F | m19 << 6)
+            f16 = b[q20:p].decode()
         else:
-            n12 = p + 1 + (n12 >> 1)
-            f10 = b[p + 1 : n12].decode()
-            p = n12
+            n18, p = read_length(b, p + 2, n18)
+            f16 = b[p : p + n18].decode()
+            p += n18
     else:
-        raise WireError(f"no branch {u11} in this union")
-    n14 = b[p]
-    if n14 & 0x81:
-        n14, p = read_length(b, p + 1, n14)
-        f13 = b[p : p + n14].decode()
-        p += n14
+        raise WireError(f"no branch {u17} in this union")
+    n22 = b[p]
+    if not n22 & 0x81:
+        q24 = p + 1
+        p = q24 + (n22 >> 1)
+        f21 = b[q24:p].decode()
+    elif not n22 & 1 and (m23 := b[p + 1]) < 128:
+        q24 = p + 2
+        p = q24 + (n22 >> 1 & 0x3F | m23 << 6)
+        f21 = b[q24:p].decode()
     else:
-        n14 = p + 1 + (n14 >> 1)
-        f13 = b[p + 1 : n14].decode()
-        p = n14
-    return r.Choice(index=f1, response_token_ids=f2, logprobs=f4, finish_reason=f7, text=f10, tool_calls=f13), p
+        n22, p = read_length(b, p + 1, n22)
+        f21 = b[p : p + n22].decode()
+        p += n22
+    return r.Choice(index=f1, response_token_ids=f2, logprobs=f6, finish_reason=f11, text=f16, tool_calls=f21), p
 
 
 def write_Sampling(x: r.Sampling, put: Put) -> None:
@@ -808,23 +924,27 @@ def read_Sampling(b: bytes, p: int) -> tuple[r.Sampling, int]:
     if f3 > 127:
         f3, p = read_long(b, p, f3)
     else:
-        f3 = (f3 >> 1) ^ -(f3 & 1)
+        f3 = SIGNED[f3]
     f4, f5, f6, f7 = DOUBLES[4].unpack_from(b, p)
     p += 32
     u9 = b[p]
-    p += 1
-    if u9 == 0:
+    if not u9:
         f8 = None
+        p += 1
     elif u9 == 2:
-        n10 = b[p]
-        if n10 & 0x81:
-            n10, p = read_length(b, p + 1, n10)
+        n10 = b[p + 1]
+        if not n10 & 0x81:
+            q12 = p + 2
+            p = q12 + (n10 >> 1)
+            f8 = b[q12:p].decode()
+        elif not n10 & 1 and (m11 := b[p + 2]) < 128:
+            q12 = p + 3
+            p = q12 + (n10 >> 1 & 0x3F | m11 << 6)
+            f8 = b[q12:p].decode()
+        else:
+            n10, p = read_length(b, p + 2, n10)
             f8 = b[p : p + n10].decode()
             p += n10
-        else:
-            n10 = p + 1 + (n10 >> 1)
-            f8 = b[p + 1 : n10].decode()
-            p = n10
     else:
         raise WireError(f"no branch {u9} in this union")
     return r.Sampling(
@@ -852,13 +972,13 @@ def read_Usage(b: bytes, p: int) -> tuple[r.Usage, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     f2 = b[p]
     p += 1
     if f2 > 127:
         f2, p = read_long(b, p, f2)
     else:
-        f2 = (f2 >> 1) ^ -(f2 & 1)
+        f2 = SIGNED[f2]
     return r.Usage(input_tokens=f1, output_tokens=f2), p
 
 
@@ -884,40 +1004,52 @@ def write_ErrorInfo(x: r.ErrorInfo, put: Put) -> None:
 
 def read_ErrorInfo(b: bytes, p: int) -> tuple[r.ErrorInfo, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
+    n6 = b[p]
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
     else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
-    u6 = b[p]
-    p += 1
-    if u6 == 0:
-        f5 = None
-    elif u6 == 2:
-        n7 = b[p]
-        if n7 & 0x81:
-            n7, p = read_length(b, p + 1, n7)
-            f5 = b[p : p + n7].decode()
-            p += n7
+        n6, p = read_length(b, p + 1, n6)
+        f5 = b[p : p + n6].decode()
+        p += n6
+    u10 = b[p]
+    if not u10:
+        f9 = None
+        p += 1
+    elif u10 == 2:
+        n11 = b[p + 1]
+        if not n11 & 0x81:
+            q13 = p + 2
+            p = q13 + (n11 >> 1)
+            f9 = b[q13:p].decode()
+        elif not n11 & 1 and (m12 := b[p + 2]) < 128:
+            q13 = p + 3
+            p = q13 + (n11 >> 1 & 0x3F | m12 << 6)
+            f9 = b[q13:p].decode()
         else:
-            n7 = p + 1 + (n7 >> 1)
-            f5 = b[p + 1 : n7].decode()
-            p = n7
+            n11, p = read_length(b, p + 2, n11)
+            f9 = b[p : p + n11].decode()
+            p += n11
     else:
-        raise WireError(f"no branch {u6} in this union")
-    return r.ErrorInfo(type=f1, message=f3, stacktrace=f5), p
+        raise WireError(f"no branch {u10} in this union")
+    return r.ErrorInfo(type=f1, message=f5, stacktrace=f9), p
 
 
 WRITE = write_Span

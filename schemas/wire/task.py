@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.schemas import records as r
-from headrace.schemas.varint import DOUBLE, LIMIT, SMALL, WireError, long, read_length, read_long
+from headrace.schemas.varint import DOUBLE, LIMIT, SIGNED, SMALL, WireError, long, read_length, read_long
 
 Put = Callable[[bytes], object]
 
@@ -81,158 +81,190 @@ def write_Task(x: r.Task, put: Put) -> None:
 
 def read_Task(b: bytes, p: int) -> tuple[r.Task, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    u4 = b[p]
-    p += 1
-    if u4 == 0:
-        f3 = None
-    elif u4 == 2:
-        n5 = b[p]
-        if n5 & 0x81:
-            n5, p = read_length(b, p + 1, n5)
-            f3 = b[p : p + n5].decode()
-            p += n5
+    u6 = b[p]
+    if not u6:
+        f5 = None
+        p += 1
+    elif u6 == 2:
+        n7 = b[p + 1]
+        if not n7 & 0x81:
+            q9 = p + 2
+            p = q9 + (n7 >> 1)
+            f5 = b[q9:p].decode()
+        elif not n7 & 1 and (m8 := b[p + 2]) < 128:
+            q9 = p + 3
+            p = q9 + (n7 >> 1 & 0x3F | m8 << 6)
+            f5 = b[q9:p].decode()
         else:
-            n5 = p + 1 + (n5 >> 1)
-            f3 = b[p + 1 : n5].decode()
-            p = n5
+            n7, p = read_length(b, p + 2, n7)
+            f5 = b[p : p + n7].decode()
+            p += n7
     else:
-        raise WireError(f"no branch {u4} in this union")
-    f6 = b[p]
+        raise WireError(f"no branch {u6} in this union")
+    f10 = b[p]
     p += 1
-    if f6 > 127:
-        f6, p = read_long(b, p, f6)
+    if f10 > 127:
+        f10, p = read_long(b, p, f10)
     else:
-        f6 = (f6 >> 1) ^ -(f6 & 1)
-    f7 = b[p]
+        f10 = SIGNED[f10]
+    f11 = b[p]
     p += 1
-    if f7 > 127:
-        f7, p = read_long(b, p, f7)
+    if f11 > 127:
+        f11, p = read_long(b, p, f11)
     else:
-        f7 = (f7 >> 1) ^ -(f7 & 1)
-    n9 = b[p]
-    if n9 & 0x81:
-        n9, p = read_length(b, p + 1, n9)
-        f8 = b[p : p + n9].decode()
-        p += n9
+        f11 = SIGNED[f11]
+    n13 = b[p]
+    if not n13 & 0x81:
+        q15 = p + 1
+        p = q15 + (n13 >> 1)
+        f12 = b[q15:p].decode()
+    elif not n13 & 1 and (m14 := b[p + 1]) < 128:
+        q15 = p + 2
+        p = q15 + (n13 >> 1 & 0x3F | m14 << 6)
+        f12 = b[q15:p].decode()
     else:
-        n9 = p + 1 + (n9 >> 1)
-        f8 = b[p + 1 : n9].decode()
-        p = n9
-    u11 = b[p]
-    p += 1
-    if u11 == 0:
-        f10 = None
-    elif u11 == 2:
-        n12 = b[p]
-        if n12 & 0x81:
-            n12, p = read_length(b, p + 1, n12)
-            f10 = b[p : p + n12].decode()
-            p += n12
-        else:
-            n12 = p + 1 + (n12 >> 1)
-            f10 = b[p + 1 : n12].decode()
-            p = n12
-    else:
-        raise WireError(f"no branch {u11} in this union")
-    u14 = b[p]
-    p += 1
-    if u14 == 0:
-        f13 = None
-    elif u14 == 2:
-        n15 = b[p]
-        if n15 & 0x81:
-            n15, p = read_length(b, p + 1, n15)
-            f13 = b[p : p + n15].decode()
-            p += n15
-        else:
-            n15 = p + 1 + (n15 >> 1)
-            f13 = b[p + 1 : n15].decode()
-            p = n15
-    else:
-        raise WireError(f"no branch {u14} in this union")
+        n13, p = read_length(b, p + 1, n13)
+        f12 = b[p : p + n13].decode()
+        p += n13
     u17 = b[p]
-    p += 1
-    if u17 == 0:
+    if not u17:
         f16 = None
+        p += 1
     elif u17 == 2:
-        n18 = b[p]
-        if n18 & 0x81:
-            n18, p = read_length(b, p + 1, n18)
+        n18 = b[p + 1]
+        if not n18 & 0x81:
+            q20 = p + 2
+            p = q20 + (n18 >> 1)
+            f16 = b[q20:p].decode()
+        elif not n18 & 1 and (m19 := b[p + 2]) < 128:
+            q20 = p + 3
+            p = q20 + (n18 >> 1 & 0x3F | m19 << 6)
+            f16 = b[q20:p].decode()
+        else:
+            n18, p = read_length(b, p + 2, n18)
             f16 = b[p : p + n18].decode()
             p += n18
-        else:
-            n18 = p + 1 + (n18 >> 1)
-            f16 = b[p + 1 : n18].decode()
-            p = n18
     else:
         raise WireError(f"no branch {u17} in this union")
-    f19, p = read_TaskConfig(b, p)
-    f20: Any = {}
-    while True:
-        n21 = b[p]
+    u22 = b[p]
+    if not u22:
+        f21 = None
         p += 1
-        if n21 > 127:
-            n21, p = read_long(b, p, n21)
+    elif u22 == 2:
+        n23 = b[p + 1]
+        if not n23 & 0x81:
+            q25 = p + 2
+            p = q25 + (n23 >> 1)
+            f21 = b[q25:p].decode()
+        elif not n23 & 1 and (m24 := b[p + 2]) < 128:
+            q25 = p + 3
+            p = q25 + (n23 >> 1 & 0x3F | m24 << 6)
+            f21 = b[q25:p].decode()
         else:
-            n21 = (n21 >> 1) ^ -(n21 & 1)
-        if n21 == 0:
+            n23, p = read_length(b, p + 2, n23)
+            f21 = b[p : p + n23].decode()
+            p += n23
+    else:
+        raise WireError(f"no branch {u22} in this union")
+    u27 = b[p]
+    if not u27:
+        f26 = None
+        p += 1
+    elif u27 == 2:
+        n28 = b[p + 1]
+        if not n28 & 0x81:
+            q30 = p + 2
+            p = q30 + (n28 >> 1)
+            f26 = b[q30:p].decode()
+        elif not n28 & 1 and (m29 := b[p + 2]) < 128:
+            q30 = p + 3
+            p = q30 + (n28 >> 1 & 0x3F | m29 << 6)
+            f26 = b[q30:p].decode()
+        else:
+            n28, p = read_length(b, p + 2, n28)
+            f26 = b[p : p + n28].decode()
+            p += n28
+    else:
+        raise WireError(f"no branch {u27} in this union")
+    f31, p = read_TaskConfig(b, p)
+    f32: Any = {}
+    while True:
+        n33 = b[p]
+        p += 1
+        if n33 > 127:
+            n33, p = read_long(b, p, n33)
+        else:
+            n33 = SIGNED[n33]
+        if n33 == 0:
             break
-        if n21 < 0:
-            n21 = -n21
+        if n33 < 0:
+            n33 = -n33
             _, p = read_long(b, p + 1, b[p])
-        for _ in range(n21):
-            n24 = b[p]
-            if n24 & 0x81:
-                n24, p = read_length(b, p + 1, n24)
-                k23 = b[p : p + n24].decode()
-                p += n24
+        for _ in range(n33):
+            n36 = b[p]
+            if not n36 & 0x81:
+                q38 = p + 1
+                p = q38 + (n36 >> 1)
+                k35 = b[q38:p].decode()
+            elif not n36 & 1 and (m37 := b[p + 1]) < 128:
+                q38 = p + 2
+                p = q38 + (n36 >> 1 & 0x3F | m37 << 6)
+                k35 = b[q38:p].decode()
             else:
-                n24 = p + 1 + (n24 >> 1)
-                k23 = b[p + 1 : n24].decode()
-                p = n24
-            n25 = b[p]
-            if n25 & 0x81:
-                n25, p = read_length(b, p + 1, n25)
-                v22 = b[p : p + n25].decode()
-                p += n25
+                n36, p = read_length(b, p + 1, n36)
+                k35 = b[p : p + n36].decode()
+                p += n36
+            n39 = b[p]
+            if not n39 & 0x81:
+                q41 = p + 1
+                p = q41 + (n39 >> 1)
+                v34 = b[q41:p].decode()
+            elif not n39 & 1 and (m40 := b[p + 1]) < 128:
+                q41 = p + 2
+                p = q41 + (n39 >> 1 & 0x3F | m40 << 6)
+                v34 = b[q41:p].decode()
             else:
-                n25 = p + 1 + (n25 >> 1)
-                v22 = b[p + 1 : n25].decode()
-                p = n25
-            f20[k23] = v22
-    f26 = b[p]
+                n39, p = read_length(b, p + 1, n39)
+                v34 = b[p : p + n39].decode()
+                p += n39
+            f32[k35] = v34
+    f42 = b[p]
     p += 1
-    if f26 > 127:
-        f26, p = read_long(b, p, f26)
+    if f42 > 127:
+        f42, p = read_long(b, p, f42)
     else:
-        f26 = (f26 >> 1) ^ -(f26 & 1)
-    f27 = b[p]
+        f42 = SIGNED[f42]
+    f43 = b[p]
     p += 1
-    if f27 > 127:
-        f27, p = read_long(b, p, f27)
+    if f43 > 127:
+        f43, p = read_long(b, p, f43)
     else:
-        f27 = (f27 >> 1) ^ -(f27 & 1)
+        f43 = SIGNED[f43]
     return r.Task(
         rollout_id=f1,
-        group_id=f3,
-        group_size=f6,
-        sample_index=f7,
-        input=f8,
-        mode=f10,
-        run_id=f13,
-        resources_id=f16,
-        config=f19,
-        metadata=f20,
-        attempt=f26,
-        enqueued_at=f27,
+        group_id=f5,
+        group_size=f10,
+        sample_index=f11,
+        input=f12,
+        mode=f16,
+        run_id=f21,
+        resources_id=f26,
+        config=f31,
+        metadata=f32,
+        attempt=f42,
+        enqueued_at=f43,
     ), p
 
 
@@ -265,21 +297,21 @@ def write_TaskConfig(x: r.TaskConfig, put: Put) -> None:
 
 def read_TaskConfig(b: bytes, p: int) -> tuple[r.TaskConfig, int]:
     u2 = b[p]
-    p += 1
-    if u2 == 0:
+    if not u2:
         f1 = None
+        p += 1
     elif u2 == 2:
-        f1 = DOUBLE.unpack_from(b, p)[0]
-        p += 8
+        f1 = DOUBLE.unpack_from(b, p + 1)[0]
+        p += 9
     else:
         raise WireError(f"no branch {u2} in this union")
     u4 = b[p]
-    p += 1
-    if u4 == 0:
+    if not u4:
         f3 = None
+        p += 1
     elif u4 == 2:
-        f3 = DOUBLE.unpack_from(b, p)[0]
-        p += 8
+        f3 = DOUBLE.unpack_from(b, p + 1)[0]
+        p += 9
     else:
         raise WireError(f"no branch {u4} in this union")
     f5 = b[p]
@@ -287,7 +319,7 @@ def read_TaskConfig(b: bytes, p: int) -> tuple[r.TaskConfig, int]:
     if f5 > 127:
         f5, p = read_long(b, p, f5)
     else:
-        f5 = (f5 >> 1) ^ -(f5 & 1)
+        f5 = SIGNED[f5]
     f6: Any = []
     while True:
         n7 = b[p]
@@ -295,7 +327,7 @@ def read_TaskConfig(b: bytes, p: int) -> tuple[r.TaskConfig, int]:
         if n7 > 127:
             n7, p = read_long(b, p, n7)
         else:
-            n7 = (n7 >> 1) ^ -(n7 & 1)
+            n7 = SIGNED[n7]
         if n7 == 0:
             break
         if n7 < 0:
@@ -303,14 +335,18 @@ def read_TaskConfig(b: bytes, p: int) -> tuple[r.TaskConfig, int]:
             _, p = read_long(b, p + 1, b[p])
         for _ in range(n7):
             n9 = b[p]
-            if n9 & 0x81:
+            if not n9 & 0x81:
+                q11 = p + 1
+                p = q11 + (n9 >> 1)
+                v8 = b[q11:p].decode()
+            elif not n9 & 1 and (m10 := b[p + 1]) < 128:
+                q11 = p + 2
+                p = q11 + (n9 >> 1 & 0x3F | m10 << 6)
+                v8 = b[q11:p].decode()
+            else:
                 n9, p = read_length(b, p + 1, n9)
                 v8 = b[p : p + n9].decode()
                 p += n9
-            else:
-                n9 = p + 1 + (n9 >> 1)
-                v8 = b[p + 1 : n9].decode()
-                p = n9
             f6.append(v8)
     return r.TaskConfig(timeout_seconds=f1, unresponsive_seconds=f3, max_attempts=f5, retry_condition=f6), p
 

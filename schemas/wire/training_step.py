@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.schemas import records as r
-from headrace.schemas.varint import DOUBLE, LIMIT, SMALL, WireError, long, read_length, read_long
+from headrace.schemas.varint import DOUBLE, LIMIT, SIGNED, SMALL, WireError, long, read_length, read_long
 
 Put = Callable[[bytes], object]
 
@@ -62,130 +62,146 @@ def write_TrainingStep(x: r.TrainingStep, put: Put) -> None:
 
 def read_TrainingStep(b: bytes, p: int) -> tuple[r.TrainingStep, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    f3 = b[p]
+    f5 = b[p]
     p += 1
-    if f3 > 127:
-        f3, p = read_long(b, p, f3)
+    if f5 > 127:
+        f5, p = read_long(b, p, f5)
     else:
-        f3 = (f3 >> 1) ^ -(f3 & 1)
-    n5 = b[p]
-    if n5 & 0x81:
-        n5, p = read_length(b, p + 1, n5)
-        f4 = b[p : p + n5].decode()
-        p += n5
+        f5 = SIGNED[f5]
+    n7 = b[p]
+    if not n7 & 0x81:
+        q9 = p + 1
+        p = q9 + (n7 >> 1)
+        f6 = b[q9:p].decode()
+    elif not n7 & 1 and (m8 := b[p + 1]) < 128:
+        q9 = p + 2
+        p = q9 + (n7 >> 1 & 0x3F | m8 << 6)
+        f6 = b[q9:p].decode()
     else:
-        n5 = p + 1 + (n5 >> 1)
-        f4 = b[p + 1 : n5].decode()
-        p = n5
-    f6 = b[p]
+        n7, p = read_length(b, p + 1, n7)
+        f6 = b[p : p + n7].decode()
+        p += n7
+    f10 = b[p]
     p += 1
-    if f6 > 127:
-        f6, p = read_long(b, p, f6)
+    if f10 > 127:
+        f10, p = read_long(b, p, f10)
     else:
-        f6 = (f6 >> 1) ^ -(f6 & 1)
-    f7, p = read_Window(b, p)
-    f8 = b[p]
+        f10 = SIGNED[f10]
+    f11, p = read_Window(b, p)
+    f12 = b[p]
     p += 1
-    if f8 > 127:
-        f8, p = read_long(b, p, f8)
+    if f12 > 127:
+        f12, p = read_long(b, p, f12)
     else:
-        f8 = (f8 >> 1) ^ -(f8 & 1)
-    u10 = b[p]
-    p += 1
-    if u10 == 0:
-        f9 = None
-    elif u10 == 2:
-        f9, p = read_TrainerState(b, p)
-    else:
-        raise WireError(f"no branch {u10} in this union")
-    f11: Any = {}
-    while True:
-        n12 = b[p]
+        f12 = SIGNED[f12]
+    u14 = b[p]
+    if not u14:
+        f13 = None
         p += 1
-        if n12 > 127:
-            n12, p = read_long(b, p, n12)
+    elif u14 == 2:
+        f13, p = read_TrainerState(b, p + 1)
+    else:
+        raise WireError(f"no branch {u14} in this union")
+    f15: Any = {}
+    while True:
+        n16 = b[p]
+        p += 1
+        if n16 > 127:
+            n16, p = read_long(b, p, n16)
         else:
-            n12 = (n12 >> 1) ^ -(n12 & 1)
-        if n12 == 0:
+            n16 = SIGNED[n16]
+        if n16 == 0:
             break
-        if n12 < 0:
-            n12 = -n12
+        if n16 < 0:
+            n16 = -n16
             _, p = read_long(b, p + 1, b[p])
-        for _ in range(n12):
-            n15 = b[p]
-            if n15 & 0x81:
-                n15, p = read_length(b, p + 1, n15)
-                k14 = b[p : p + n15].decode()
-                p += n15
+        for _ in range(n16):
+            n19 = b[p]
+            if not n19 & 0x81:
+                q21 = p + 1
+                p = q21 + (n19 >> 1)
+                k18 = b[q21:p].decode()
+            elif not n19 & 1 and (m20 := b[p + 1]) < 128:
+                q21 = p + 2
+                p = q21 + (n19 >> 1 & 0x3F | m20 << 6)
+                k18 = b[q21:p].decode()
             else:
-                n15 = p + 1 + (n15 >> 1)
-                k14 = b[p + 1 : n15].decode()
-                p = n15
-            v13 = DOUBLE.unpack_from(b, p)[0]
+                n19, p = read_length(b, p + 1, n19)
+                k18 = b[p : p + n19].decode()
+                p += n19
+            v17 = DOUBLE.unpack_from(b, p)[0]
             p += 8
-            f11[k14] = v13
-    f16: Any = {}
+            f15[k18] = v17
+    f22: Any = {}
     while True:
-        n17 = b[p]
+        n23 = b[p]
         p += 1
-        if n17 > 127:
-            n17, p = read_long(b, p, n17)
+        if n23 > 127:
+            n23, p = read_long(b, p, n23)
         else:
-            n17 = (n17 >> 1) ^ -(n17 & 1)
-        if n17 == 0:
+            n23 = SIGNED[n23]
+        if n23 == 0:
             break
-        if n17 < 0:
-            n17 = -n17
+        if n23 < 0:
+            n23 = -n23
             _, p = read_long(b, p + 1, b[p])
-        for _ in range(n17):
-            n20 = b[p]
-            if n20 & 0x81:
-                n20, p = read_length(b, p + 1, n20)
-                k19 = b[p : p + n20].decode()
-                p += n20
+        for _ in range(n23):
+            n26 = b[p]
+            if not n26 & 0x81:
+                q28 = p + 1
+                p = q28 + (n26 >> 1)
+                k25 = b[q28:p].decode()
+            elif not n26 & 1 and (m27 := b[p + 1]) < 128:
+                q28 = p + 2
+                p = q28 + (n26 >> 1 & 0x3F | m27 << 6)
+                k25 = b[q28:p].decode()
             else:
-                n20 = p + 1 + (n20 >> 1)
-                k19 = b[p + 1 : n20].decode()
-                p = n20
-            v18 = b[p]
+                n26, p = read_length(b, p + 1, n26)
+                k25 = b[p : p + n26].decode()
+                p += n26
+            v24 = b[p]
             p += 1
-            if v18 > 127:
-                v18, p = read_long(b, p, v18)
+            if v24 > 127:
+                v24, p = read_long(b, p, v24)
             else:
-                v18 = (v18 >> 1) ^ -(v18 & 1)
-            f16[k19] = v18
-    f21 = b[p]
+                v24 = SIGNED[v24]
+            f22[k25] = v24
+    f29 = b[p]
     p += 1
-    if f21 > 127:
-        f21, p = read_long(b, p, f21)
+    if f29 > 127:
+        f29, p = read_long(b, p, f29)
     else:
-        f21 = (f21 >> 1) ^ -(f21 & 1)
-    f22 = b[p]
+        f29 = SIGNED[f29]
+    f30 = b[p]
     p += 1
-    if f22 > 127:
-        f22, p = read_long(b, p, f22)
+    if f30 > 127:
+        f30, p = read_long(b, p, f30)
     else:
-        f22 = (f22 >> 1) ^ -(f22 & 1)
+        f30 = SIGNED[f30]
     return r.TrainingStep(
         run_id=f1,
-        step=f3,
-        policy=f4,
-        policy_version=f6,
-        window=f7,
-        decided=f8,
-        state=f9,
-        metrics=f11,
-        staleness=f16,
-        started_at=f21,
-        ended_at=f22,
+        step=f5,
+        policy=f6,
+        policy_version=f10,
+        window=f11,
+        decided=f12,
+        state=f13,
+        metrics=f15,
+        staleness=f22,
+        started_at=f29,
+        ended_at=f30,
     ), p
 
 
@@ -231,7 +247,7 @@ def read_Window(b: bytes, p: int) -> tuple[r.Window, int]:
         if n2 > 127:
             n2, p = read_long(b, p, n2)
         else:
-            n2 = (n2 >> 1) ^ -(n2 & 1)
+            n2 = SIGNED[n2]
         if n2 == 0:
             break
         if n2 < 0:
@@ -247,7 +263,7 @@ def read_Window(b: bytes, p: int) -> tuple[r.Window, int]:
         if n5 > 127:
             n5, p = read_long(b, p, n5)
         else:
-            n5 = (n5 >> 1) ^ -(n5 & 1)
+            n5 = SIGNED[n5]
         if n5 == 0:
             break
         if n5 < 0:
@@ -263,7 +279,7 @@ def read_Window(b: bytes, p: int) -> tuple[r.Window, int]:
         if n8 > 127:
             n8, p = read_long(b, p, n8)
         else:
-            n8 = (n8 >> 1) ^ -(n8 & 1)
+            n8 = SIGNED[n8]
         if n8 == 0:
             break
         if n8 < 0:
@@ -279,7 +295,7 @@ def read_Window(b: bytes, p: int) -> tuple[r.Window, int]:
         if n11 > 127:
             n11, p = read_long(b, p, n11)
         else:
-            n11 = (n11 >> 1) ^ -(n11 & 1)
+            n11 = SIGNED[n11]
         if n11 == 0:
             break
         if n11 < 0:
@@ -287,14 +303,18 @@ def read_Window(b: bytes, p: int) -> tuple[r.Window, int]:
             _, p = read_long(b, p + 1, b[p])
         for _ in range(n11):
             n13 = b[p]
-            if n13 & 0x81:
+            if not n13 & 0x81:
+                q15 = p + 1
+                p = q15 + (n13 >> 1)
+                v12 = b[q15:p].decode()
+            elif not n13 & 1 and (m14 := b[p + 1]) < 128:
+                q15 = p + 2
+                p = q15 + (n13 >> 1 & 0x3F | m14 << 6)
+                v12 = b[q15:p].decode()
+            else:
                 n13, p = read_length(b, p + 1, n13)
                 v12 = b[p : p + n13].decode()
                 p += n13
-            else:
-                n13 = p + 1 + (n13 >> 1)
-                v12 = b[p + 1 : n13].decode()
-                p = n13
             f10.append(v12)
     return r.Window(position=f1, samples=f4, dropped=f7, group_ids=f10), p
 
@@ -319,13 +339,13 @@ def read_PartitionPosition(b: bytes, p: int) -> tuple[r.PartitionPosition, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     f2 = b[p]
     p += 1
     if f2 > 127:
         f2, p = read_long(b, p, f2)
     else:
-        f2 = (f2 >> 1) ^ -(f2 & 1)
+        f2 = SIGNED[f2]
     f3: Any = []
     while True:
         n4 = b[p]
@@ -333,7 +353,7 @@ def read_PartitionPosition(b: bytes, p: int) -> tuple[r.PartitionPosition, int]:
         if n4 > 127:
             n4, p = read_long(b, p, n4)
         else:
-            n4 = (n4 >> 1) ^ -(n4 & 1)
+            n4 = SIGNED[n4]
         if n4 == 0:
             break
         if n4 < 0:
@@ -358,13 +378,13 @@ def read_OffsetRun(b: bytes, p: int) -> tuple[r.OffsetRun, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     f2 = b[p]
     p += 1
     if f2 > 127:
         f2, p = read_long(b, p, f2)
     else:
-        f2 = (f2 >> 1) ^ -(f2 & 1)
+        f2 = SIGNED[f2]
     return r.OffsetRun(first=f1, last=f2), p
 
 
@@ -381,13 +401,13 @@ def read_LogPosition(b: bytes, p: int) -> tuple[r.LogPosition, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     f2 = b[p]
     p += 1
     if f2 > 127:
         f2, p = read_long(b, p, f2)
     else:
-        f2 = (f2 >> 1) ^ -(f2 & 1)
+        f2 = SIGNED[f2]
     return r.LogPosition(partition=f1, offset=f2), p
 
 
@@ -407,31 +427,35 @@ def write_Dropped(x: r.Dropped, put: Put) -> None:
 
 def read_Dropped(b: bytes, p: int) -> tuple[r.Dropped, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    f3: Any = []
+    f5: Any = []
     while True:
-        n4 = b[p]
+        n6 = b[p]
         p += 1
-        if n4 > 127:
-            n4, p = read_long(b, p, n4)
+        if n6 > 127:
+            n6, p = read_long(b, p, n6)
         else:
-            n4 = (n4 >> 1) ^ -(n4 & 1)
-        if n4 == 0:
+            n6 = SIGNED[n6]
+        if n6 == 0:
             break
-        if n4 < 0:
-            n4 = -n4
+        if n6 < 0:
+            n6 = -n6
             _, p = read_long(b, p + 1, b[p])
-        for _ in range(n4):
-            v5, p = read_LogPosition(b, p)
-            f3.append(v5)
-    return r.Dropped(reason=f1, samples=f3), p
+        for _ in range(n6):
+            v7, p = read_LogPosition(b, p)
+            f5.append(v7)
+    return r.Dropped(reason=f1, samples=f5), p
 
 
 def write_TrainerState(x: r.TrainerState, put: Put) -> None:
@@ -447,24 +471,32 @@ def write_TrainerState(x: r.TrainerState, put: Put) -> None:
 
 def read_TrainerState(b: bytes, p: int) -> tuple[r.TrainerState, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
+    n6 = b[p]
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
     else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
-    return r.TrainerState(uri=f1, sha256=f3), p
+        n6, p = read_length(b, p + 1, n6)
+        f5 = b[p : p + n6].decode()
+        p += n6
+    return r.TrainerState(uri=f1, sha256=f5), p
 
 
 WRITE = write_TrainingStep

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.schemas import records as r
-from headrace.schemas.varint import DOUBLE, DOUBLES, LIMIT, SMALL, WireError, long, read_length, read_long
+from headrace.schemas.varint import DOUBLE, DOUBLES, LIMIT, SIGNED, SMALL, WireError, long, read_length, read_long
 
 Put = Callable[[bytes], object]
 
@@ -153,293 +153,345 @@ def write_Trajectory(x: r.Trajectory, put: Put) -> None:
 
 def read_Trajectory(b: bytes, p: int) -> tuple[r.Trajectory, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    u4 = b[p]
-    p += 1
-    if u4 == 0:
-        f3 = None
-    elif u4 == 2:
-        n5 = b[p]
-        if n5 & 0x81:
-            n5, p = read_length(b, p + 1, n5)
-            f3 = b[p : p + n5].decode()
-            p += n5
-        else:
-            n5 = p + 1 + (n5 >> 1)
-            f3 = b[p + 1 : n5].decode()
-            p = n5
-    else:
-        raise WireError(f"no branch {u4} in this union")
-    u7 = b[p]
-    p += 1
-    if u7 == 0:
-        f6 = None
-    elif u7 == 2:
-        n8 = b[p]
-        if n8 & 0x81:
-            n8, p = read_length(b, p + 1, n8)
-            f6 = b[p : p + n8].decode()
-            p += n8
-        else:
-            n8 = p + 1 + (n8 >> 1)
-            f6 = b[p + 1 : n8].decode()
-            p = n8
-    else:
-        raise WireError(f"no branch {u7} in this union")
-    f9 = b[p]
-    p += 1
-    if f9 > 127:
-        f9, p = read_long(b, p, f9)
-    else:
-        f9 = (f9 >> 1) ^ -(f9 & 1)
-    f10 = b[p]
-    p += 1
-    if f10 > 127:
-        f10, p = read_long(b, p, f10)
-    else:
-        f10 = (f10 >> 1) ^ -(f10 & 1)
-    u12 = b[p]
-    p += 1
-    if u12 == 0:
-        f11 = None
-    elif u12 == 2:
-        n13 = b[p]
-        if n13 & 0x81:
-            n13, p = read_length(b, p + 1, n13)
-            f11 = b[p : p + n13].decode()
-            p += n13
-        else:
-            n13 = p + 1 + (n13 >> 1)
-            f11 = b[p + 1 : n13].decode()
-            p = n13
-    else:
-        raise WireError(f"no branch {u12} in this union")
-    u15 = b[p]
-    p += 1
-    if u15 == 0:
-        f14 = None
-    elif u15 == 2:
-        n16 = b[p]
-        if n16 & 0x81:
-            n16, p = read_length(b, p + 1, n16)
-            f14 = b[p : p + n16].decode()
-            p += n16
-        else:
-            n16 = p + 1 + (n16 >> 1)
-            f14 = b[p + 1 : n16].decode()
-            p = n16
-    else:
-        raise WireError(f"no branch {u15} in this union")
-    n18 = b[p]
-    if n18 & 0x81:
-        n18, p = read_length(b, p + 1, n18)
-        f17 = b[p : p + n18].decode()
-        p += n18
-    else:
-        n18 = p + 1 + (n18 >> 1)
-        f17 = b[p + 1 : n18].decode()
-        p = n18
-    u20 = b[p]
-    p += 1
-    if u20 == 0:
-        f19 = None
-    elif u20 == 2:
-        n21 = b[p]
-        if n21 & 0x81:
-            n21, p = read_length(b, p + 1, n21)
-            f19 = b[p : p + n21].decode()
-            p += n21
-        else:
-            n21 = p + 1 + (n21 >> 1)
-            f19 = b[p + 1 : n21].decode()
-            p = n21
-    else:
-        raise WireError(f"no branch {u20} in this union")
-    n23 = b[p]
-    if n23 & 0x81:
-        n23, p = read_length(b, p + 1, n23)
-        f22 = b[p : p + n23].decode()
-        p += n23
-    else:
-        n23 = p + 1 + (n23 >> 1)
-        f22 = b[p + 1 : n23].decode()
-        p = n23
-    n25 = b[p]
-    if n25 & 0x81:
-        n25, p = read_length(b, p + 1, n25)
-        f24 = b[p : p + n25].decode()
-        p += n25
-    else:
-        n25 = p + 1 + (n25 >> 1)
-        f24 = b[p + 1 : n25].decode()
-        p = n25
-    f26: Any = []
-    while True:
-        n27 = b[p]
+    u6 = b[p]
+    if not u6:
+        f5 = None
         p += 1
-        if n27 > 127:
-            n27, p = read_long(b, p, n27)
+    elif u6 == 2:
+        n7 = b[p + 1]
+        if not n7 & 0x81:
+            q9 = p + 2
+            p = q9 + (n7 >> 1)
+            f5 = b[q9:p].decode()
+        elif not n7 & 1 and (m8 := b[p + 2]) < 128:
+            q9 = p + 3
+            p = q9 + (n7 >> 1 & 0x3F | m8 << 6)
+            f5 = b[q9:p].decode()
         else:
-            n27 = (n27 >> 1) ^ -(n27 & 1)
-        if n27 == 0:
-            break
-        if n27 < 0:
-            n27 = -n27
-            _, p = read_long(b, p + 1, b[p])
-        for _ in range(n27):
-            v28, p = read_Triplet(b, p)
-            f26.append(v28)
-    u30 = b[p]
-    p += 1
-    if u30 == 0:
-        f29 = None
-    elif u30 == 2:
-        f29 = DOUBLE.unpack_from(b, p)[0]
-        p += 8
+            n7, p = read_length(b, p + 2, n7)
+            f5 = b[p : p + n7].decode()
+            p += n7
     else:
-        raise WireError(f"no branch {u30} in this union")
-    f31: Any = {}
-    while True:
-        n32 = b[p]
+        raise WireError(f"no branch {u6} in this union")
+    u11 = b[p]
+    if not u11:
+        f10 = None
         p += 1
-        if n32 > 127:
-            n32, p = read_long(b, p, n32)
+    elif u11 == 2:
+        n12 = b[p + 1]
+        if not n12 & 0x81:
+            q14 = p + 2
+            p = q14 + (n12 >> 1)
+            f10 = b[q14:p].decode()
+        elif not n12 & 1 and (m13 := b[p + 2]) < 128:
+            q14 = p + 3
+            p = q14 + (n12 >> 1 & 0x3F | m13 << 6)
+            f10 = b[q14:p].decode()
         else:
-            n32 = (n32 >> 1) ^ -(n32 & 1)
-        if n32 == 0:
+            n12, p = read_length(b, p + 2, n12)
+            f10 = b[p : p + n12].decode()
+            p += n12
+    else:
+        raise WireError(f"no branch {u11} in this union")
+    f15 = b[p]
+    p += 1
+    if f15 > 127:
+        f15, p = read_long(b, p, f15)
+    else:
+        f15 = SIGNED[f15]
+    f16 = b[p]
+    p += 1
+    if f16 > 127:
+        f16, p = read_long(b, p, f16)
+    else:
+        f16 = SIGNED[f16]
+    u18 = b[p]
+    if not u18:
+        f17 = None
+        p += 1
+    elif u18 == 2:
+        n19 = b[p + 1]
+        if not n19 & 0x81:
+            q21 = p + 2
+            p = q21 + (n19 >> 1)
+            f17 = b[q21:p].decode()
+        elif not n19 & 1 and (m20 := b[p + 2]) < 128:
+            q21 = p + 3
+            p = q21 + (n19 >> 1 & 0x3F | m20 << 6)
+            f17 = b[q21:p].decode()
+        else:
+            n19, p = read_length(b, p + 2, n19)
+            f17 = b[p : p + n19].decode()
+            p += n19
+    else:
+        raise WireError(f"no branch {u18} in this union")
+    u23 = b[p]
+    if not u23:
+        f22 = None
+        p += 1
+    elif u23 == 2:
+        n24 = b[p + 1]
+        if not n24 & 0x81:
+            q26 = p + 2
+            p = q26 + (n24 >> 1)
+            f22 = b[q26:p].decode()
+        elif not n24 & 1 and (m25 := b[p + 2]) < 128:
+            q26 = p + 3
+            p = q26 + (n24 >> 1 & 0x3F | m25 << 6)
+            f22 = b[q26:p].decode()
+        else:
+            n24, p = read_length(b, p + 2, n24)
+            f22 = b[p : p + n24].decode()
+            p += n24
+    else:
+        raise WireError(f"no branch {u23} in this union")
+    n28 = b[p]
+    if not n28 & 0x81:
+        q30 = p + 1
+        p = q30 + (n28 >> 1)
+        f27 = b[q30:p].decode()
+    elif not n28 & 1 and (m29 := b[p + 1]) < 128:
+        q30 = p + 2
+        p = q30 + (n28 >> 1 & 0x3F | m29 << 6)
+        f27 = b[q30:p].decode()
+    else:
+        n28, p = read_length(b, p + 1, n28)
+        f27 = b[p : p + n28].decode()
+        p += n28
+    u32 = b[p]
+    if not u32:
+        f31 = None
+        p += 1
+    elif u32 == 2:
+        n33 = b[p + 1]
+        if not n33 & 0x81:
+            q35 = p + 2
+            p = q35 + (n33 >> 1)
+            f31 = b[q35:p].decode()
+        elif not n33 & 1 and (m34 := b[p + 2]) < 128:
+            q35 = p + 3
+            p = q35 + (n33 >> 1 & 0x3F | m34 << 6)
+            f31 = b[q35:p].decode()
+        else:
+            n33, p = read_length(b, p + 2, n33)
+            f31 = b[p : p + n33].decode()
+            p += n33
+    else:
+        raise WireError(f"no branch {u32} in this union")
+    n37 = b[p]
+    if not n37 & 0x81:
+        q39 = p + 1
+        p = q39 + (n37 >> 1)
+        f36 = b[q39:p].decode()
+    elif not n37 & 1 and (m38 := b[p + 1]) < 128:
+        q39 = p + 2
+        p = q39 + (n37 >> 1 & 0x3F | m38 << 6)
+        f36 = b[q39:p].decode()
+    else:
+        n37, p = read_length(b, p + 1, n37)
+        f36 = b[p : p + n37].decode()
+        p += n37
+    n41 = b[p]
+    if not n41 & 0x81:
+        q43 = p + 1
+        p = q43 + (n41 >> 1)
+        f40 = b[q43:p].decode()
+    elif not n41 & 1 and (m42 := b[p + 1]) < 128:
+        q43 = p + 2
+        p = q43 + (n41 >> 1 & 0x3F | m42 << 6)
+        f40 = b[q43:p].decode()
+    else:
+        n41, p = read_length(b, p + 1, n41)
+        f40 = b[p : p + n41].decode()
+        p += n41
+    f44: Any = []
+    while True:
+        n45 = b[p]
+        p += 1
+        if n45 > 127:
+            n45, p = read_long(b, p, n45)
+        else:
+            n45 = SIGNED[n45]
+        if n45 == 0:
             break
-        if n32 < 0:
-            n32 = -n32
+        if n45 < 0:
+            n45 = -n45
             _, p = read_long(b, p + 1, b[p])
-        for _ in range(n32):
-            n35 = b[p]
-            if n35 & 0x81:
-                n35, p = read_length(b, p + 1, n35)
-                k34 = b[p : p + n35].decode()
-                p += n35
+        for _ in range(n45):
+            v46, p = read_Triplet(b, p)
+            f44.append(v46)
+    u48 = b[p]
+    if not u48:
+        f47 = None
+        p += 1
+    elif u48 == 2:
+        f47 = DOUBLE.unpack_from(b, p + 1)[0]
+        p += 9
+    else:
+        raise WireError(f"no branch {u48} in this union")
+    f49: Any = {}
+    while True:
+        n50 = b[p]
+        p += 1
+        if n50 > 127:
+            n50, p = read_long(b, p, n50)
+        else:
+            n50 = SIGNED[n50]
+        if n50 == 0:
+            break
+        if n50 < 0:
+            n50 = -n50
+            _, p = read_long(b, p + 1, b[p])
+        for _ in range(n50):
+            n53 = b[p]
+            if not n53 & 0x81:
+                q55 = p + 1
+                p = q55 + (n53 >> 1)
+                k52 = b[q55:p].decode()
+            elif not n53 & 1 and (m54 := b[p + 1]) < 128:
+                q55 = p + 2
+                p = q55 + (n53 >> 1 & 0x3F | m54 << 6)
+                k52 = b[q55:p].decode()
             else:
-                n35 = p + 1 + (n35 >> 1)
-                k34 = b[p + 1 : n35].decode()
-                p = n35
-            v33 = DOUBLE.unpack_from(b, p)[0]
+                n53, p = read_length(b, p + 1, n53)
+                k52 = b[p : p + n53].decode()
+                p += n53
+            v51 = DOUBLE.unpack_from(b, p)[0]
             p += 8
-            f31[k34] = v33
-    u37 = b[p]
-    p += 1
-    if u37 == 0:
-        f36 = None
-    elif u37 == 2:
-        n38 = b[p]
-        if n38 & 0x81:
-            n38, p = read_length(b, p + 1, n38)
-            f36 = b[p : p + n38].decode()
-            p += n38
+            f49[k52] = v51
+    u57 = b[p]
+    if not u57:
+        f56 = None
+        p += 1
+    elif u57 == 2:
+        n58 = b[p + 1]
+        if not n58 & 0x81:
+            q60 = p + 2
+            p = q60 + (n58 >> 1)
+            f56 = b[q60:p].decode()
+        elif not n58 & 1 and (m59 := b[p + 2]) < 128:
+            q60 = p + 3
+            p = q60 + (n58 >> 1 & 0x3F | m59 << 6)
+            f56 = b[q60:p].decode()
         else:
-            n38 = p + 1 + (n38 >> 1)
-            f36 = b[p + 1 : n38].decode()
-            p = n38
+            n58, p = read_length(b, p + 2, n58)
+            f56 = b[p : p + n58].decode()
+            p += n58
     else:
-        raise WireError(f"no branch {u37} in this union")
-    u40 = b[p]
-    p += 1
-    if u40 == 0:
-        f39 = None
-    elif u40 == 2:
-        n41 = b[p]
-        if n41 & 0x81:
-            n41, p = read_length(b, p + 1, n41)
-            f39 = b[p : p + n41].decode()
-            p += n41
+        raise WireError(f"no branch {u57} in this union")
+    u62 = b[p]
+    if not u62:
+        f61 = None
+        p += 1
+    elif u62 == 2:
+        n63 = b[p + 1]
+        if not n63 & 0x81:
+            q65 = p + 2
+            p = q65 + (n63 >> 1)
+            f61 = b[q65:p].decode()
+        elif not n63 & 1 and (m64 := b[p + 2]) < 128:
+            q65 = p + 3
+            p = q65 + (n63 >> 1 & 0x3F | m64 << 6)
+            f61 = b[q65:p].decode()
         else:
-            n41 = p + 1 + (n41 >> 1)
-            f39 = b[p + 1 : n41].decode()
-            p = n41
+            n63, p = read_length(b, p + 2, n63)
+            f61 = b[p : p + n63].decode()
+            p += n63
     else:
-        raise WireError(f"no branch {u40} in this union")
-    u43 = b[p]
-    p += 1
-    if u43 == 0:
-        f42 = None
-    elif u43 == 2:
-        n44 = b[p]
-        if n44 & 0x81:
-            n44, p = read_length(b, p + 1, n44)
-            f42 = b[p : p + n44].decode()
-            p += n44
+        raise WireError(f"no branch {u62} in this union")
+    u67 = b[p]
+    if not u67:
+        f66 = None
+        p += 1
+    elif u67 == 2:
+        n68 = b[p + 1]
+        if not n68 & 0x81:
+            q70 = p + 2
+            p = q70 + (n68 >> 1)
+            f66 = b[q70:p].decode()
+        elif not n68 & 1 and (m69 := b[p + 2]) < 128:
+            q70 = p + 3
+            p = q70 + (n68 >> 1 & 0x3F | m69 << 6)
+            f66 = b[q70:p].decode()
         else:
-            n44 = p + 1 + (n44 >> 1)
-            f42 = b[p + 1 : n44].decode()
-            p = n44
+            n68, p = read_length(b, p + 2, n68)
+            f66 = b[p : p + n68].decode()
+            p += n68
     else:
-        raise WireError(f"no branch {u43} in this union")
-    u46 = b[p]
+        raise WireError(f"no branch {u67} in this union")
+    u72 = b[p]
+    if not u72:
+        f71 = None
+        p += 1
+    elif u72 == 2:
+        f71, p = read_VersionRange(b, p + 1)
+    else:
+        raise WireError(f"no branch {u72} in this union")
+    f73, p = read_Diagnostics(b, p)
+    f74 = b[p]
     p += 1
-    if u46 == 0:
-        f45 = None
-    elif u46 == 2:
-        f45, p = read_VersionRange(b, p)
+    if f74 > 127:
+        f74, p = read_long(b, p, f74)
     else:
-        raise WireError(f"no branch {u46} in this union")
-    f47, p = read_Diagnostics(b, p)
-    f48 = b[p]
+        f74 = SIGNED[f74]
+    u76 = b[p]
+    if not u76:
+        f75 = None
+        p += 1
+    elif u76 == 2:
+        f75, p = read_LogPosition(b, p + 1)
+    else:
+        raise WireError(f"no branch {u76} in this union")
+    u78 = b[p]
+    if not u78:
+        f77 = None
+        p += 1
+    elif u78 == 2:
+        f77, p = read_Source(b, p + 1)
+    else:
+        raise WireError(f"no branch {u78} in this union")
+    f79 = b[p]
     p += 1
-    if f48 > 127:
-        f48, p = read_long(b, p, f48)
+    if f79 > 127:
+        f79, p = read_long(b, p, f79)
     else:
-        f48 = (f48 >> 1) ^ -(f48 & 1)
-    u50 = b[p]
-    p += 1
-    if u50 == 0:
-        f49 = None
-    elif u50 == 2:
-        f49, p = read_LogPosition(b, p)
-    else:
-        raise WireError(f"no branch {u50} in this union")
-    u52 = b[p]
-    p += 1
-    if u52 == 0:
-        f51 = None
-    elif u52 == 2:
-        f51, p = read_Source(b, p)
-    else:
-        raise WireError(f"no branch {u52} in this union")
-    f53 = b[p]
-    p += 1
-    if f53 > 127:
-        f53, p = read_long(b, p, f53)
-    else:
-        f53 = (f53 >> 1) ^ -(f53 & 1)
+        f79 = SIGNED[f79]
     return r.Trajectory(
         rollout_id=f1,
-        attempt_id=f3,
-        group_id=f6,
-        group_size=f9,
-        sample_index=f10,
-        mode=f11,
-        run_id=f14,
-        origin=f17,
-        session_id=f19,
-        input=f22,
-        status=f24,
-        triplets=f26,
-        final_reward=f29,
-        rewards=f31,
-        conversations=f36,
-        resources_id=f39,
-        policy=f42,
-        policy_version=f45,
-        diagnostics=f47,
-        revision=f48,
-        supersedes=f49,
-        source=f51,
-        assembled_at=f53,
+        attempt_id=f5,
+        group_id=f10,
+        group_size=f15,
+        sample_index=f16,
+        mode=f17,
+        run_id=f22,
+        origin=f27,
+        session_id=f31,
+        input=f36,
+        status=f40,
+        triplets=f44,
+        final_reward=f47,
+        rewards=f49,
+        conversations=f56,
+        resources_id=f61,
+        policy=f66,
+        policy_version=f71,
+        diagnostics=f73,
+        revision=f74,
+        supersedes=f75,
+        source=f77,
+        assembled_at=f79,
     ), p
 
 
@@ -553,209 +605,253 @@ def write_Triplet(x: r.Triplet, put: Put) -> None:
 
 def read_Triplet(b: bytes, p: int) -> tuple[r.Triplet, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p]
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p]
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2]
         p += n2
+    u6 = b[p]
+    if not u6:
+        f5 = None
+        p += 1
+    elif u6 == 2:
+        f5, p = read_PromptPrefix(b, p + 1)
     else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2]
-        p = n2
-    u4 = b[p]
-    p += 1
-    if u4 == 0:
-        f3 = None
-    elif u4 == 2:
-        f3, p = read_PromptPrefix(b, p)
+        raise WireError(f"no branch {u6} in this union")
+    n8 = b[p]
+    if not n8 & 0x81:
+        q10 = p + 1
+        p = q10 + (n8 >> 1)
+        f7 = b[q10:p]
+    elif not n8 & 1 and (m9 := b[p + 1]) < 128:
+        q10 = p + 2
+        p = q10 + (n8 >> 1 & 0x3F | m9 << 6)
+        f7 = b[q10:p]
     else:
-        raise WireError(f"no branch {u4} in this union")
-    n6 = b[p]
-    if n6 & 0x81:
-        n6, p = read_length(b, p + 1, n6)
-        f5 = b[p : p + n6]
-        p += n6
-    else:
-        n6 = p + 1 + (n6 >> 1)
-        f5 = b[p + 1 : n6]
-        p = n6
-    u8 = b[p]
-    p += 1
-    if u8 == 0:
-        f7 = None
-    elif u8 == 2:
-        n9 = b[p]
-        if n9 & 0x81:
-            n9, p = read_length(b, p + 1, n9)
-            f7 = b[p : p + n9]
-            p += n9
+        n8, p = read_length(b, p + 1, n8)
+        f7 = b[p : p + n8]
+        p += n8
+    u12 = b[p]
+    if not u12:
+        f11 = None
+        p += 1
+    elif u12 == 2:
+        n13 = b[p + 1]
+        if not n13 & 0x81:
+            q15 = p + 2
+            p = q15 + (n13 >> 1)
+            f11 = b[q15:p]
+        elif not n13 & 1 and (m14 := b[p + 2]) < 128:
+            q15 = p + 3
+            p = q15 + (n13 >> 1 & 0x3F | m14 << 6)
+            f11 = b[q15:p]
         else:
-            n9 = p + 1 + (n9 >> 1)
-            f7 = b[p + 1 : n9]
-            p = n9
+            n13, p = read_length(b, p + 2, n13)
+            f11 = b[p : p + n13]
+            p += n13
     else:
-        raise WireError(f"no branch {u8} in this union")
-    u11 = b[p]
-    p += 1
-    if u11 == 0:
-        f10 = None
-    elif u11 == 2:
-        f10 = DOUBLE.unpack_from(b, p)[0]
-        p += 8
+        raise WireError(f"no branch {u12} in this union")
+    u17 = b[p]
+    if not u17:
+        f16 = None
+        p += 1
+    elif u17 == 2:
+        f16 = DOUBLE.unpack_from(b, p + 1)[0]
+        p += 9
     else:
-        raise WireError(f"no branch {u11} in this union")
-    u13 = b[p]
-    p += 1
-    if u13 == 0:
-        f12 = None
-    elif u13 == 2:
-        n14 = b[p]
-        if n14 & 0x81:
-            n14, p = read_length(b, p + 1, n14)
-            f12 = b[p : p + n14].decode()
-            p += n14
+        raise WireError(f"no branch {u17} in this union")
+    u19 = b[p]
+    if not u19:
+        f18 = None
+        p += 1
+    elif u19 == 2:
+        n20 = b[p + 1]
+        if not n20 & 0x81:
+            q22 = p + 2
+            p = q22 + (n20 >> 1)
+            f18 = b[q22:p].decode()
+        elif not n20 & 1 and (m21 := b[p + 2]) < 128:
+            q22 = p + 3
+            p = q22 + (n20 >> 1 & 0x3F | m21 << 6)
+            f18 = b[q22:p].decode()
         else:
-            n14 = p + 1 + (n14 >> 1)
-            f12 = b[p + 1 : n14].decode()
-            p = n14
+            n20, p = read_length(b, p + 2, n20)
+            f18 = b[p : p + n20].decode()
+            p += n20
     else:
-        raise WireError(f"no branch {u13} in this union")
-    u16 = b[p]
-    p += 1
-    if u16 == 0:
-        f15 = None
-    elif u16 == 2:
-        n17 = b[p]
-        if n17 & 0x81:
-            n17, p = read_length(b, p + 1, n17)
-            f15 = b[p : p + n17].decode()
-            p += n17
-        else:
-            n17 = p + 1 + (n17 >> 1)
-            f15 = b[p + 1 : n17].decode()
-            p = n17
-    else:
-        raise WireError(f"no branch {u16} in this union")
-    n19 = b[p]
-    if n19 & 0x81:
-        n19, p = read_length(b, p + 1, n19)
-        f18 = b[p : p + n19].decode()
-        p += n19
-    else:
-        n19 = p + 1 + (n19 >> 1)
-        f18 = b[p + 1 : n19].decode()
-        p = n19
-    f20 = b[p]
-    p += 1
-    if f20 > 127:
-        f20, p = read_long(b, p, f20)
-    else:
-        f20 = (f20 >> 1) ^ -(f20 & 1)
-    n22 = b[p]
-    if n22 & 0x81:
-        n22, p = read_length(b, p + 1, n22)
-        f21 = b[p : p + n22].decode()
-        p += n22
-    else:
-        n22 = p + 1 + (n22 >> 1)
-        f21 = b[p + 1 : n22].decode()
-        p = n22
+        raise WireError(f"no branch {u19} in this union")
     u24 = b[p]
-    p += 1
-    if u24 == 0:
+    if not u24:
         f23 = None
+        p += 1
     elif u24 == 2:
-        n25 = b[p]
-        if n25 & 0x81:
-            n25, p = read_length(b, p + 1, n25)
+        n25 = b[p + 1]
+        if not n25 & 0x81:
+            q27 = p + 2
+            p = q27 + (n25 >> 1)
+            f23 = b[q27:p].decode()
+        elif not n25 & 1 and (m26 := b[p + 2]) < 128:
+            q27 = p + 3
+            p = q27 + (n25 >> 1 & 0x3F | m26 << 6)
+            f23 = b[q27:p].decode()
+        else:
+            n25, p = read_length(b, p + 2, n25)
             f23 = b[p : p + n25].decode()
             p += n25
-        else:
-            n25 = p + 1 + (n25 >> 1)
-            f23 = b[p + 1 : n25].decode()
-            p = n25
     else:
         raise WireError(f"no branch {u24} in this union")
-    u27 = b[p]
-    p += 1
-    if u27 == 0:
-        f26 = None
-    elif u27 == 2:
-        f26, p = read_VersionRange(b, p)
+    n29 = b[p]
+    if not n29 & 0x81:
+        q31 = p + 1
+        p = q31 + (n29 >> 1)
+        f28 = b[q31:p].decode()
+    elif not n29 & 1 and (m30 := b[p + 1]) < 128:
+        q31 = p + 2
+        p = q31 + (n29 >> 1 & 0x3F | m30 << 6)
+        f28 = b[q31:p].decode()
     else:
-        raise WireError(f"no branch {u27} in this union")
-    u29 = b[p]
+        n29, p = read_length(b, p + 1, n29)
+        f28 = b[p : p + n29].decode()
+        p += n29
+    f32 = b[p]
     p += 1
-    if u29 == 0:
-        f28 = None
-    elif u29 == 2:
-        f28, p = read_Sampling(b, p)
+    if f32 > 127:
+        f32, p = read_long(b, p, f32)
     else:
-        raise WireError(f"no branch {u29} in this union")
-    u31 = b[p]
-    p += 1
-    if u31 == 0:
-        f30 = None
-    elif u31 == 2:
-        n32 = b[p]
-        if n32 & 0x81:
-            n32, p = read_length(b, p + 1, n32)
-            f30 = b[p : p + n32].decode()
-            p += n32
+        f32 = SIGNED[f32]
+    n34 = b[p]
+    if not n34 & 0x81:
+        q36 = p + 1
+        p = q36 + (n34 >> 1)
+        f33 = b[q36:p].decode()
+    elif not n34 & 1 and (m35 := b[p + 1]) < 128:
+        q36 = p + 2
+        p = q36 + (n34 >> 1 & 0x3F | m35 << 6)
+        f33 = b[q36:p].decode()
+    else:
+        n34, p = read_length(b, p + 1, n34)
+        f33 = b[p : p + n34].decode()
+        p += n34
+    u38 = b[p]
+    if not u38:
+        f37 = None
+        p += 1
+    elif u38 == 2:
+        n39 = b[p + 1]
+        if not n39 & 0x81:
+            q41 = p + 2
+            p = q41 + (n39 >> 1)
+            f37 = b[q41:p].decode()
+        elif not n39 & 1 and (m40 := b[p + 2]) < 128:
+            q41 = p + 3
+            p = q41 + (n39 >> 1 & 0x3F | m40 << 6)
+            f37 = b[q41:p].decode()
         else:
-            n32 = p + 1 + (n32 >> 1)
-            f30 = b[p + 1 : n32].decode()
-            p = n32
+            n39, p = read_length(b, p + 2, n39)
+            f37 = b[p : p + n39].decode()
+            p += n39
     else:
-        raise WireError(f"no branch {u31} in this union")
-    u34 = b[p]
-    p += 1
-    if u34 == 0:
-        f33 = None
-    elif u34 == 2:
-        n35 = b[p]
-        if n35 & 0x81:
-            n35, p = read_length(b, p + 1, n35)
-            f33 = b[p : p + n35].decode()
-            p += n35
+        raise WireError(f"no branch {u38} in this union")
+    u43 = b[p]
+    if not u43:
+        f42 = None
+        p += 1
+    elif u43 == 2:
+        f42, p = read_VersionRange(b, p + 1)
+    else:
+        raise WireError(f"no branch {u43} in this union")
+    u45 = b[p]
+    if not u45:
+        f44 = None
+        p += 1
+    elif u45 == 2:
+        f44, p = read_Sampling(b, p + 1)
+    else:
+        raise WireError(f"no branch {u45} in this union")
+    u47 = b[p]
+    if not u47:
+        f46 = None
+        p += 1
+    elif u47 == 2:
+        n48 = b[p + 1]
+        if not n48 & 0x81:
+            q50 = p + 2
+            p = q50 + (n48 >> 1)
+            f46 = b[q50:p].decode()
+        elif not n48 & 1 and (m49 := b[p + 2]) < 128:
+            q50 = p + 3
+            p = q50 + (n48 >> 1 & 0x3F | m49 << 6)
+            f46 = b[q50:p].decode()
         else:
-            n35 = p + 1 + (n35 >> 1)
-            f33 = b[p + 1 : n35].decode()
-            p = n35
+            n48, p = read_length(b, p + 2, n48)
+            f46 = b[p : p + n48].decode()
+            p += n48
     else:
-        raise WireError(f"no branch {u34} in this union")
-    u37 = b[p]
-    p += 1
-    if u37 == 0:
-        f36 = None
-    elif u37 == 2:
-        n38 = b[p]
-        if n38 & 0x81:
-            n38, p = read_length(b, p + 1, n38)
-            f36 = b[p : p + n38].decode()
-            p += n38
+        raise WireError(f"no branch {u47} in this union")
+    u52 = b[p]
+    if not u52:
+        f51 = None
+        p += 1
+    elif u52 == 2:
+        n53 = b[p + 1]
+        if not n53 & 0x81:
+            q55 = p + 2
+            p = q55 + (n53 >> 1)
+            f51 = b[q55:p].decode()
+        elif not n53 & 1 and (m54 := b[p + 2]) < 128:
+            q55 = p + 3
+            p = q55 + (n53 >> 1 & 0x3F | m54 << 6)
+            f51 = b[q55:p].decode()
         else:
-            n38 = p + 1 + (n38 >> 1)
-            f36 = b[p + 1 : n38].decode()
-            p = n38
+            n53, p = read_length(b, p + 2, n53)
+            f51 = b[p : p + n53].decode()
+            p += n53
     else:
-        raise WireError(f"no branch {u37} in this union")
+        raise WireError(f"no branch {u52} in this union")
+    u57 = b[p]
+    if not u57:
+        f56 = None
+        p += 1
+    elif u57 == 2:
+        n58 = b[p + 1]
+        if not n58 & 0x81:
+            q60 = p + 2
+            p = q60 + (n58 >> 1)
+            f56 = b[q60:p].decode()
+        elif not n58 & 1 and (m59 := b[p + 2]) < 128:
+            q60 = p + 3
+            p = q60 + (n58 >> 1 & 0x3F | m59 << 6)
+            f56 = b[q60:p].decode()
+        else:
+            n58, p = read_length(b, p + 2, n58)
+            f56 = b[p : p + n58].decode()
+            p += n58
+    else:
+        raise WireError(f"no branch {u57} in this union")
     return r.Triplet(
         prompt_token_ids=f1,
-        prompt_prefix=f3,
-        response_token_ids=f5,
-        logprobs=f7,
-        reward=f10,
-        agent_name=f12,
-        response_id=f15,
-        span_id=f18,
-        choice=f20,
-        model=f21,
-        policy=f23,
-        policy_version=f26,
-        sampling=f28,
-        logprobs_mode=f30,
-        finish_reason=f33,
-        messages=f36,
+        prompt_prefix=f5,
+        response_token_ids=f7,
+        logprobs=f11,
+        reward=f16,
+        agent_name=f18,
+        response_id=f23,
+        span_id=f28,
+        choice=f32,
+        model=f33,
+        policy=f37,
+        policy_version=f42,
+        sampling=f44,
+        logprobs_mode=f46,
+        finish_reason=f51,
+        messages=f56,
     ), p
 
 
@@ -772,13 +868,13 @@ def read_PromptPrefix(b: bytes, p: int) -> tuple[r.PromptPrefix, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     f2 = b[p]
     p += 1
     if f2 > 127:
         f2, p = read_long(b, p, f2)
     else:
-        f2 = (f2 >> 1) ^ -(f2 & 1)
+        f2 = SIGNED[f2]
     return r.PromptPrefix(triplet=f1, length=f2), p
 
 
@@ -795,13 +891,13 @@ def read_VersionRange(b: bytes, p: int) -> tuple[r.VersionRange, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     f2 = b[p]
     p += 1
     if f2 > 127:
         f2, p = read_long(b, p, f2)
     else:
-        f2 = (f2 >> 1) ^ -(f2 & 1)
+        f2 = SIGNED[f2]
     return r.VersionRange(min=f1, max=f2), p
 
 
@@ -829,23 +925,27 @@ def read_Sampling(b: bytes, p: int) -> tuple[r.Sampling, int]:
     if f3 > 127:
         f3, p = read_long(b, p, f3)
     else:
-        f3 = (f3 >> 1) ^ -(f3 & 1)
+        f3 = SIGNED[f3]
     f4, f5, f6, f7 = DOUBLES[4].unpack_from(b, p)
     p += 32
     u9 = b[p]
-    p += 1
-    if u9 == 0:
+    if not u9:
         f8 = None
+        p += 1
     elif u9 == 2:
-        n10 = b[p]
-        if n10 & 0x81:
-            n10, p = read_length(b, p + 1, n10)
+        n10 = b[p + 1]
+        if not n10 & 0x81:
+            q12 = p + 2
+            p = q12 + (n10 >> 1)
+            f8 = b[q12:p].decode()
+        elif not n10 & 1 and (m11 := b[p + 2]) < 128:
+            q12 = p + 3
+            p = q12 + (n10 >> 1 & 0x3F | m11 << 6)
+            f8 = b[q12:p].decode()
+        else:
+            n10, p = read_length(b, p + 2, n10)
             f8 = b[p : p + n10].decode()
             p += n10
-        else:
-            n10 = p + 1 + (n10 >> 1)
-            f8 = b[p + 1 : n10].decode()
-            p = n10
     else:
         raise WireError(f"no branch {u9} in this union")
     return r.Sampling(
@@ -885,13 +985,13 @@ def read_Diagnostics(b: bytes, p: int) -> tuple[r.Diagnostics, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     f2 = b[p]
     p += 1
     if f2 > 127:
         f2, p = read_long(b, p, f2)
     else:
-        f2 = (f2 >> 1) ^ -(f2 & 1)
+        f2 = SIGNED[f2]
     f3: Any = {}
     while True:
         n4 = b[p]
@@ -899,7 +999,7 @@ def read_Diagnostics(b: bytes, p: int) -> tuple[r.Diagnostics, int]:
         if n4 > 127:
             n4, p = read_long(b, p, n4)
         else:
-            n4 = (n4 >> 1) ^ -(n4 & 1)
+            n4 = SIGNED[n4]
         if n4 == 0:
             break
         if n4 < 0:
@@ -907,20 +1007,24 @@ def read_Diagnostics(b: bytes, p: int) -> tuple[r.Diagnostics, int]:
             _, p = read_long(b, p + 1, b[p])
         for _ in range(n4):
             n7 = b[p]
-            if n7 & 0x81:
+            if not n7 & 0x81:
+                q9 = p + 1
+                p = q9 + (n7 >> 1)
+                k6 = b[q9:p].decode()
+            elif not n7 & 1 and (m8 := b[p + 1]) < 128:
+                q9 = p + 2
+                p = q9 + (n7 >> 1 & 0x3F | m8 << 6)
+                k6 = b[q9:p].decode()
+            else:
                 n7, p = read_length(b, p + 1, n7)
                 k6 = b[p : p + n7].decode()
                 p += n7
-            else:
-                n7 = p + 1 + (n7 >> 1)
-                k6 = b[p + 1 : n7].decode()
-                p = n7
             v5 = b[p]
             p += 1
             if v5 > 127:
                 v5, p = read_long(b, p, v5)
             else:
-                v5 = (v5 >> 1) ^ -(v5 & 1)
+                v5 = SIGNED[v5]
             f3[k6] = v5
     return r.Diagnostics(calls=f1, kept=f2, dropped=f3), p
 
@@ -938,13 +1042,13 @@ def read_LogPosition(b: bytes, p: int) -> tuple[r.LogPosition, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     f2 = b[p]
     p += 1
     if f2 > 127:
         f2, p = read_long(b, p, f2)
     else:
-        f2 = (f2 >> 1) ^ -(f2 & 1)
+        f2 = SIGNED[f2]
     return r.LogPosition(partition=f1, offset=f2), p
 
 
@@ -971,35 +1075,47 @@ def read_Source(b: bytes, p: int) -> tuple[r.Source, int]:
     if f1 > 127:
         f1, p = read_long(b, p, f1)
     else:
-        f1 = (f1 >> 1) ^ -(f1 & 1)
+        f1 = SIGNED[f1]
     n3 = b[p]
-    if n3 & 0x81:
+    if not n3 & 0x81:
+        q5 = p + 1
+        p = q5 + (n3 >> 1)
+        f2 = b[q5:p]
+    elif not n3 & 1 and (m4 := b[p + 1]) < 128:
+        q5 = p + 2
+        p = q5 + (n3 >> 1 & 0x3F | m4 << 6)
+        f2 = b[q5:p]
+    else:
         n3, p = read_length(b, p + 1, n3)
         f2 = b[p : p + n3]
         p += n3
-    else:
-        n3 = p + 1 + (n3 >> 1)
-        f2 = b[p + 1 : n3]
-        p = n3
-    n5 = b[p]
-    if n5 & 0x81:
-        n5, p = read_length(b, p + 1, n5)
-        f4 = b[p : p + n5]
-        p += n5
-    else:
-        n5 = p + 1 + (n5 >> 1)
-        f4 = b[p + 1 : n5]
-        p = n5
     n7 = b[p]
-    if n7 & 0x81:
+    if not n7 & 0x81:
+        q9 = p + 1
+        p = q9 + (n7 >> 1)
+        f6 = b[q9:p]
+    elif not n7 & 1 and (m8 := b[p + 1]) < 128:
+        q9 = p + 2
+        p = q9 + (n7 >> 1 & 0x3F | m8 << 6)
+        f6 = b[q9:p]
+    else:
         n7, p = read_length(b, p + 1, n7)
         f6 = b[p : p + n7]
         p += n7
+    n11 = b[p]
+    if not n11 & 0x81:
+        q13 = p + 1
+        p = q13 + (n11 >> 1)
+        f10 = b[q13:p]
+    elif not n11 & 1 and (m12 := b[p + 1]) < 128:
+        q13 = p + 2
+        p = q13 + (n11 >> 1 & 0x3F | m12 << 6)
+        f10 = b[q13:p]
     else:
-        n7 = p + 1 + (n7 >> 1)
-        f6 = b[p + 1 : n7]
-        p = n7
-    return r.Source(partition=f1, attempts=f2, spans=f4, rewards=f6), p
+        n11, p = read_length(b, p + 1, n11)
+        f10 = b[p : p + n11]
+        p += n11
+    return r.Source(partition=f1, attempts=f2, spans=f6, rewards=f10), p
 
 
 WRITE = write_Trajectory

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.schemas import records as r
-from headrace.schemas.varint import LIMIT, SMALL, WireError, long, read_length, read_long
+from headrace.schemas.varint import LIMIT, SIGNED, SMALL, WireError, long, read_length, read_long
 
 Put = Callable[[bytes], object]
 
@@ -93,187 +93,223 @@ def write_WorkerState(x: r.WorkerState, put: Put) -> None:
 
 def read_WorkerState(b: bytes, p: int) -> tuple[r.WorkerState, int]:
     n2 = b[p]
-    if n2 & 0x81:
+    if not n2 & 0x81:
+        q4 = p + 1
+        p = q4 + (n2 >> 1)
+        f1 = b[q4:p].decode()
+    elif not n2 & 1 and (m3 := b[p + 1]) < 128:
+        q4 = p + 2
+        p = q4 + (n2 >> 1 & 0x3F | m3 << 6)
+        f1 = b[q4:p].decode()
+    else:
         n2, p = read_length(b, p + 1, n2)
         f1 = b[p : p + n2].decode()
         p += n2
-    else:
-        n2 = p + 1 + (n2 >> 1)
-        f1 = b[p + 1 : n2].decode()
-        p = n2
-    n4 = b[p]
-    if n4 & 0x81:
-        n4, p = read_length(b, p + 1, n4)
-        f3 = b[p : p + n4].decode()
-        p += n4
-    else:
-        n4 = p + 1 + (n4 >> 1)
-        f3 = b[p + 1 : n4].decode()
-        p = n4
     n6 = b[p]
-    if n6 & 0x81:
+    if not n6 & 0x81:
+        q8 = p + 1
+        p = q8 + (n6 >> 1)
+        f5 = b[q8:p].decode()
+    elif not n6 & 1 and (m7 := b[p + 1]) < 128:
+        q8 = p + 2
+        p = q8 + (n6 >> 1 & 0x3F | m7 << 6)
+        f5 = b[q8:p].decode()
+    else:
         n6, p = read_length(b, p + 1, n6)
         f5 = b[p : p + n6].decode()
         p += n6
+    n10 = b[p]
+    if not n10 & 0x81:
+        q12 = p + 1
+        p = q12 + (n10 >> 1)
+        f9 = b[q12:p].decode()
+    elif not n10 & 1 and (m11 := b[p + 1]) < 128:
+        q12 = p + 2
+        p = q12 + (n10 >> 1 & 0x3F | m11 << 6)
+        f9 = b[q12:p].decode()
     else:
-        n6 = p + 1 + (n6 >> 1)
-        f5 = b[p + 1 : n6].decode()
-        p = n6
-    f7 = b[p]
+        n10, p = read_length(b, p + 1, n10)
+        f9 = b[p : p + n10].decode()
+        p += n10
+    f13 = b[p]
     p += 1
-    if f7 > 127:
-        f7, p = read_long(b, p, f7)
+    if f13 > 127:
+        f13, p = read_long(b, p, f13)
     else:
-        f7 = (f7 >> 1) ^ -(f7 & 1)
-    u9 = b[p]
-    p += 1
-    if u9 == 0:
-        f8 = None
-    elif u9 == 2:
-        n10 = b[p]
-        if n10 & 0x81:
-            n10, p = read_length(b, p + 1, n10)
-            f8 = b[p : p + n10].decode()
-            p += n10
-        else:
-            n10 = p + 1 + (n10 >> 1)
-            f8 = b[p + 1 : n10].decode()
-            p = n10
-    else:
-        raise WireError(f"no branch {u9} in this union")
-    u12 = b[p]
-    p += 1
-    if u12 == 0:
-        f11 = None
-    elif u12 == 2:
-        n13 = b[p]
-        if n13 & 0x81:
-            n13, p = read_length(b, p + 1, n13)
-            f11 = b[p : p + n13].decode()
-            p += n13
-        else:
-            n13 = p + 1 + (n13 >> 1)
-            f11 = b[p + 1 : n13].decode()
-            p = n13
-    else:
-        raise WireError(f"no branch {u12} in this union")
+        f13 = SIGNED[f13]
     u15 = b[p]
-    p += 1
-    if u15 == 0:
+    if not u15:
         f14 = None
-    elif u15 == 2:
-        f14 = b[p]
         p += 1
-        if f14 > 127:
-            f14, p = read_long(b, p, f14)
+    elif u15 == 2:
+        n16 = b[p + 1]
+        if not n16 & 0x81:
+            q18 = p + 2
+            p = q18 + (n16 >> 1)
+            f14 = b[q18:p].decode()
+        elif not n16 & 1 and (m17 := b[p + 2]) < 128:
+            q18 = p + 3
+            p = q18 + (n16 >> 1 & 0x3F | m17 << 6)
+            f14 = b[q18:p].decode()
         else:
-            f14 = (f14 >> 1) ^ -(f14 & 1)
+            n16, p = read_length(b, p + 2, n16)
+            f14 = b[p : p + n16].decode()
+            p += n16
     else:
         raise WireError(f"no branch {u15} in this union")
-    u17 = b[p]
-    p += 1
-    if u17 == 0:
-        f16 = None
-    elif u17 == 2:
-        f16 = b[p]
+    u20 = b[p]
+    if not u20:
+        f19 = None
         p += 1
-        if f16 > 127:
-            f16, p = read_long(b, p, f16)
+    elif u20 == 2:
+        n21 = b[p + 1]
+        if not n21 & 0x81:
+            q23 = p + 2
+            p = q23 + (n21 >> 1)
+            f19 = b[q23:p].decode()
+        elif not n21 & 1 and (m22 := b[p + 2]) < 128:
+            q23 = p + 3
+            p = q23 + (n21 >> 1 & 0x3F | m22 << 6)
+            f19 = b[q23:p].decode()
         else:
-            f16 = (f16 >> 1) ^ -(f16 & 1)
+            n21, p = read_length(b, p + 2, n21)
+            f19 = b[p : p + n21].decode()
+            p += n21
     else:
-        raise WireError(f"no branch {u17} in this union")
-    u19 = b[p]
-    p += 1
-    if u19 == 0:
-        f18 = None
-    elif u19 == 2:
-        n20 = b[p]
-        if n20 & 0x81:
-            n20, p = read_length(b, p + 1, n20)
-            f18 = b[p : p + n20].decode()
-            p += n20
+        raise WireError(f"no branch {u20} in this union")
+    u25 = b[p]
+    if not u25:
+        f24 = None
+        p += 1
+    elif u25 == 2:
+        f24 = b[p + 1]
+        p += 2
+        if f24 > 127:
+            f24, p = read_long(b, p, f24)
         else:
-            n20 = p + 1 + (n20 >> 1)
-            f18 = b[p + 1 : n20].decode()
-            p = n20
+            f24 = SIGNED[f24]
     else:
-        raise WireError(f"no branch {u19} in this union")
-    n22 = b[p]
-    if n22 & 0x81:
-        n22, p = read_length(b, p + 1, n22)
-        f21 = b[p : p + n22].decode()
-        p += n22
+        raise WireError(f"no branch {u25} in this union")
+    u27 = b[p]
+    if not u27:
+        f26 = None
+        p += 1
+    elif u27 == 2:
+        f26 = b[p + 1]
+        p += 2
+        if f26 > 127:
+            f26, p = read_long(b, p, f26)
+        else:
+            f26 = SIGNED[f26]
     else:
-        n22 = p + 1 + (n22 >> 1)
-        f21 = b[p + 1 : n22].decode()
-        p = n22
-    f23: Any = {}
+        raise WireError(f"no branch {u27} in this union")
+    u29 = b[p]
+    if not u29:
+        f28 = None
+        p += 1
+    elif u29 == 2:
+        n30 = b[p + 1]
+        if not n30 & 0x81:
+            q32 = p + 2
+            p = q32 + (n30 >> 1)
+            f28 = b[q32:p].decode()
+        elif not n30 & 1 and (m31 := b[p + 2]) < 128:
+            q32 = p + 3
+            p = q32 + (n30 >> 1 & 0x3F | m31 << 6)
+            f28 = b[q32:p].decode()
+        else:
+            n30, p = read_length(b, p + 2, n30)
+            f28 = b[p : p + n30].decode()
+            p += n30
+    else:
+        raise WireError(f"no branch {u29} in this union")
+    n34 = b[p]
+    if not n34 & 0x81:
+        q36 = p + 1
+        p = q36 + (n34 >> 1)
+        f33 = b[q36:p].decode()
+    elif not n34 & 1 and (m35 := b[p + 1]) < 128:
+        q36 = p + 2
+        p = q36 + (n34 >> 1 & 0x3F | m35 << 6)
+        f33 = b[q36:p].decode()
+    else:
+        n34, p = read_length(b, p + 1, n34)
+        f33 = b[p : p + n34].decode()
+        p += n34
+    f37: Any = {}
     while True:
-        n24 = b[p]
+        n38 = b[p]
         p += 1
-        if n24 > 127:
-            n24, p = read_long(b, p, n24)
+        if n38 > 127:
+            n38, p = read_long(b, p, n38)
         else:
-            n24 = (n24 >> 1) ^ -(n24 & 1)
-        if n24 == 0:
+            n38 = SIGNED[n38]
+        if n38 == 0:
             break
-        if n24 < 0:
-            n24 = -n24
+        if n38 < 0:
+            n38 = -n38
             _, p = read_long(b, p + 1, b[p])
-        for _ in range(n24):
-            n27 = b[p]
-            if n27 & 0x81:
-                n27, p = read_length(b, p + 1, n27)
-                k26 = b[p : p + n27].decode()
-                p += n27
+        for _ in range(n38):
+            n41 = b[p]
+            if not n41 & 0x81:
+                q43 = p + 1
+                p = q43 + (n41 >> 1)
+                k40 = b[q43:p].decode()
+            elif not n41 & 1 and (m42 := b[p + 1]) < 128:
+                q43 = p + 2
+                p = q43 + (n41 >> 1 & 0x3F | m42 << 6)
+                k40 = b[q43:p].decode()
             else:
-                n27 = p + 1 + (n27 >> 1)
-                k26 = b[p + 1 : n27].decode()
-                p = n27
-            v25 = b[p]
+                n41, p = read_length(b, p + 1, n41)
+                k40 = b[p : p + n41].decode()
+                p += n41
+            v39 = b[p]
             p += 1
-            if v25 > 127:
-                v25, p = read_long(b, p, v25)
+            if v39 > 127:
+                v39, p = read_long(b, p, v39)
             else:
-                v25 = (v25 >> 1) ^ -(v25 & 1)
-            f23[k26] = v25
-    n29 = b[p]
-    if n29 & 0x81:
-        n29, p = read_length(b, p + 1, n29)
-        f28 = b[p : p + n29].decode()
-        p += n29
+                v39 = SIGNED[v39]
+            f37[k40] = v39
+    n45 = b[p]
+    if not n45 & 0x81:
+        q47 = p + 1
+        p = q47 + (n45 >> 1)
+        f44 = b[q47:p].decode()
+    elif not n45 & 1 and (m46 := b[p + 1]) < 128:
+        q47 = p + 2
+        p = q47 + (n45 >> 1 & 0x3F | m46 << 6)
+        f44 = b[q47:p].decode()
     else:
-        n29 = p + 1 + (n29 >> 1)
-        f28 = b[p + 1 : n29].decode()
-        p = n29
-    f30 = b[p]
+        n45, p = read_length(b, p + 1, n45)
+        f44 = b[p : p + n45].decode()
+        p += n45
+    f48 = b[p]
     p += 1
-    if f30 > 127:
-        f30, p = read_long(b, p, f30)
+    if f48 > 127:
+        f48, p = read_long(b, p, f48)
     else:
-        f30 = (f30 >> 1) ^ -(f30 & 1)
-    f31 = b[p]
+        f48 = SIGNED[f48]
+    f49 = b[p]
     p += 1
-    if f31 > 127:
-        f31, p = read_long(b, p, f31)
+    if f49 > 127:
+        f49, p = read_long(b, p, f49)
     else:
-        f31 = (f31 >> 1) ^ -(f31 & 1)
+        f49 = SIGNED[f49]
     return r.WorkerState(
         worker_id=f1,
-        kind=f3,
-        host=f5,
-        pid=f7,
-        endpoint=f8,
-        policy=f11,
-        loading_version=f14,
-        loaded_version=f16,
-        weights_id=f18,
-        status=f21,
-        counters=f23,
-        version=f28,
-        started_at=f30,
-        last_heartbeat_at=f31,
+        kind=f5,
+        host=f9,
+        pid=f13,
+        endpoint=f14,
+        policy=f19,
+        loading_version=f24,
+        loaded_version=f26,
+        weights_id=f28,
+        status=f33,
+        counters=f37,
+        version=f44,
+        started_at=f48,
+        last_heartbeat_at=f49,
     ), p
 
 
