@@ -20,7 +20,7 @@ class DemoTask:
     """A task that a model of 0.2 M parameters learns on a CPU.
 
     Attributes:
-        problems: all problems; small enough that a window holds each of them.
+        problems: all problems; few enough that each comes again within a few windows.
         answers: what a warm start may answer, at random: the format, never the solution.
         goal: the mean reward of the last 200 samples that the demo must reach.
         training: settings of the trainer that differ from its defaults.
@@ -82,9 +82,10 @@ ADDITION = DemoTask(
     problems=tuple(_add(a, b) for a in range(5) for b in range(5)),
     answers=tuple(str(total) for total in range(9)),
     goal=0.8,
+    # Small windows: two thirds of the samples that windows of all problems need.
     training={
         "group_size": 16,
-        "window_groups": 25,
+        "window_groups": 10,
         "learning_rate": 1e-3,
         "max_grad_norm": 1.0,
         "entropy": 0.02,
