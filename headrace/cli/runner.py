@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from headrace.cli.options import Bootstrap, Prefix, Registry, WorkerId, print_ready, run_until_signal, settings_of
+from headrace.streams.runner.options import Isolation, RunnerOptions
 
 app = typer.Typer(add_completion=False)
 
@@ -15,12 +16,19 @@ app = typer.Typer(add_completion=False)
 def runner(
     agent: Annotated[str, typer.Argument(metavar="MODULE_OR_FILE:AGENT", help="A @rollout function or an Agent.")],
     concurrency: Annotated[int, typer.Option(min=1, help="Rollouts at once.")] = 64,
+    isolation: Annotated[
+        Isolation, typer.Option(help="Where agents run: in this process, or each rollout in a child process.")
+    ] = Isolation.THREAD,
     policy: Annotated[str, typer.Option(help="The model's name where no resources are published.")] = "policy",
     resources: Annotated[
         str | None, typer.Option(help="Name of the publications for tasks that pin none; default: the newest of all.")
     ] = None,
     gateway: Annotated[str | None, typer.Option(help="The gateway's URL [HEADRACE_GATEWAY]; default: found.")] = None,
     drain: Annotated[float, typer.Option(min=0, help="Seconds that running rollouts may take after a stop.")] = 30.0,
+    static: Annotated[
+        bool, typer.Option("--static", help="Keep this worker id's partitions over a restart within session_timeout.")
+    ] = False,
+    share_group: Annotated[bool, typer.Option("--share-group", help="Take tasks as a share group.")] = False,
     worker_id: WorkerId = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
@@ -30,19 +38,22 @@ def runner(
 
     Example: headrace runner my_agent.py:agent --concurrency 64
     """
-    from headrace.streams.runner.loading import load_agent
-    from headrace.streams.runner.options import RunnerOptions
-    from headrace.streams.runner.runner import Runner
-
-    settings = settings_of(bootstrap, prefix, registry, gateway=gateway)
-    loaded = load_agent(agent)
     options = RunnerOptions(
         concurrency=concurrency,
         policy=policy,
         resources=resources,
         worker_id=worker_id,
         drain=timedelta(seconds=drain),
+        isolation=isolation,
+        spec=agent,
+        static=static,
+        share_group=share_group,
     )
+    from headrace.streams.runner.loading import load_agent
+    from headrace.streams.runner.runner import Runner
+
+    settings = settings_of(bootstrap, prefix, registry, gateway=gateway)
+    loaded = load_agent(agent)
 
     async def main() -> None:
         worker = Runner(settings, loaded, options)

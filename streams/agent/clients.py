@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 from weakref import WeakKeyDictionary
 
+from headrace.streams.agent.failover import redirected
 from headrace.streams.agent.tracer import CURRENT
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ NOWHERE = "http://127.0.0.1:9/v1"  # the shared clients themselves are never cal
 NO_KEY = "none"
 CONNECTIONS = 4096  # how many rollouts run at once is the runner's to bound
 CALL_SECONDS = 600.0
+RETRIES = 5  # waits of half a second to eight: a gateway that is killed is found out, and another takes over
 MODE_HEADER = "x-headrace-mode"
 TRAIN = "train"
 _async_clients: "WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI]" = WeakKeyDictionary()
@@ -38,7 +40,9 @@ def async_client(base_url: str, api_key: str | None = None) -> "AsyncOpenAI":
         http = openai.DefaultAioHttpClient(
             limits=limits, mounts=_lean_transport(limits), event_hooks={"request": [_before_call]}
         )
-        shared = openai.AsyncOpenAI(base_url=NOWHERE, api_key=NO_KEY, http_client=http, timeout=CALL_SECONDS)
+        shared = openai.AsyncOpenAI(
+            base_url=NOWHERE, api_key=NO_KEY, http_client=http, timeout=CALL_SECONDS, max_retries=RETRIES
+        )
         _async_clients[loop] = shared
     return shared.with_options(base_url=base_url, api_key=api_key or NO_KEY)
 
@@ -75,9 +79,17 @@ def _shared_sync() -> "OpenAI":
 
     http = openai.DefaultHttpxClient(
         limits=httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
-        event_hooks={"request": [_say_mode]},
+        event_hooks={"request": [_prepare]},
     )
-    return openai.OpenAI(base_url=NOWHERE, api_key=NO_KEY, http_client=http, timeout=CALL_SECONDS)
+    return openai.OpenAI(base_url=NOWHERE, api_key=NO_KEY, http_client=http, timeout=CALL_SECONDS, max_retries=RETRIES)
+
+
+def _prepare(request: Any) -> None:
+    """Before each try of a call."""
+    _say_mode(request)
+    if (target := redirected(str(request.url))) is not None:
+        request.url = request.url.copy_with(scheme=target.scheme, host=target.hostname, port=target.port)
+        request.headers["host"] = target.netloc
 
 
 def _say_mode(request: Any) -> None:
@@ -89,7 +101,7 @@ def _say_mode(request: Any) -> None:
 
 async def _before_call(request: Any) -> None:
     """Holds a call back until all that was emitted is acknowledged: a reward stands before the next call's span."""
-    _say_mode(request)
+    _prepare(request)
     tracer = CURRENT.get()
     if tracer is not None and tracer.on_loop() and tracer.pending:
         await tracer.flush()

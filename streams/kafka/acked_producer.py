@@ -1,10 +1,12 @@
 """A producer for asyncio: `send` gives a future that is done when the brokers have acknowledged the record."""
 
 import asyncio
+import itertools
 import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -21,8 +23,10 @@ POLL_SECONDS = 0.2
 FULL_QUEUE_PAUSE_SECONDS = 0.01
 INSIST_SECONDS = 1.0
 NEW_CLIENT_SECONDS = 1.0  # at least, between two clients
+LAST_REPORTS_SECONDS = 10.0  # what is purged is reported at once
 Position = tuple[int, int]
-Report = tuple[asyncio.Future[Position], OutMessage, Any, Any]
+Unsent = tuple[int, OutMessage, asyncio.Future[Position]]  # with its place in the order of sending
+Report = tuple[int, Unsent, Any, Any]  # first the client, as the how manieth it is
 
 # What a client says of its messages when it has failed for good, or was emptied because of that.
 FAILED_CLIENT = frozenset(
@@ -60,7 +64,9 @@ class AckedProducer:
         self._producer = self._make()
         self._made_at = time.monotonic()
         self._reports: list[Report] = []
-        self._again: list[tuple[OutMessage, asyncio.Future[Position]]] = []
+        self._again: list[Unsent] = []
+        self._places = itertools.count()
+        self._clients = 1
         self._failed = False
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._poll, name=f"{client_id}-reports", daemon=True)
@@ -79,7 +85,7 @@ class AckedProducer:
     def send_message(self, message: OutMessage) -> asyncio.Future[Position]:
         """As `send`, for a message that is made already."""
         future: asyncio.Future[Position] = self._loop.create_future()
-        self._produce(message, future)
+        self._produce((next(self._places), message, future))
         return future
 
     async def insist(self, message: OutMessage) -> Position:
@@ -103,21 +109,24 @@ class AckedProducer:
         if error is not None:
             log.warning("%s: not written: %s", sent.topic(), error.str())
 
-    def _produce(self, message: OutMessage, future: asyncio.Future[Position]) -> None:
+    def _produce(self, unsent: Unsent) -> None:
+        _, message, future = unsent
         if future.cancelled():
             return
 
+        client = self._clients
+
         def report(error: Any, sent: Any) -> None:
-            self._reports.append((future, message, error, sent))
+            self._reports.append((client, unsent, error, sent))
 
         try:
             self._hand_over(message, report)
         except BufferError:  # the queue is full: brokers are slow or away, and whoever awaits waits a little longer
-            self._loop.call_later(FULL_QUEUE_PAUSE_SECONDS, self._produce, message, future)
+            self._loop.call_later(FULL_QUEUE_PAUSE_SECONDS, self._produce, unsent)
         except KafkaException as error:
             if error.args[0].code() in FAILED_CLIENT:
                 self._failed = True
-                self._again.append((message, future))
+                self._again.append(unsent)
             else:
                 future.set_exception(DeliveryError(f"{message.topic}: {error}"))
 
@@ -133,7 +142,12 @@ class AckedProducer:
 
     def _poll(self) -> None:
         while not self._closing.is_set():
-            self._producer.poll(POLL_SECONDS)
+            try:
+                self._producer.poll(POLL_SECONDS)
+            except KafkaException as error:
+                if not error.args[0].fatal():
+                    raise
+                self._failed = True
             if self._reports:
                 reports, self._reports = self._reports, []
                 self._loop.call_soon_threadsafe(self._wake, reports)
@@ -146,26 +160,30 @@ class AckedProducer:
         old, self._producer = self._producer, self._make()
         self._failed = False
         self._made_at = time.monotonic()
+        self._clients += 1
         old.purge()
-        old.flush(POLL_SECONDS)
+        with suppress(KafkaException):  # it says once more that it has failed
+            old.poll(0)
+        old.flush(LAST_REPORTS_SECONDS)
         reports, self._reports = self._reports, []
         self._loop.call_soon_threadsafe(self._wake, reports)
         self._loop.call_soon_threadsafe(self._send_again)
 
     def _send_again(self) -> None:
         again, self._again = self._again, []
-        for message, future in again:
-            self._produce(message, future)
+        for unsent in sorted(again, key=_place):
+            self._produce(unsent)
 
     def _wake(self, reports: list[Report]) -> None:
-        for future, message, error, sent in reports:
+        for client, unsent, error, sent in reports:
+            future = unsent[2]
             if future.done():
                 continue
             if error is None:
                 future.set_result((sent.partition(), sent.offset()))
             elif error.code() in FAILED_CLIENT and not self._closing.is_set():
-                self._failed = True
-                self._again.append((message, future))
+                self._failed = self._failed or client == self._clients
+                self._again.append(unsent)
             else:
                 future.set_exception(DeliveryError(f"{sent.topic()}: {error.str()}"))
 
@@ -176,7 +194,11 @@ class AckedProducer:
         await asyncio.to_thread(self._thread.join, POLL_SECONDS * 5)
         reports, self._reports = self._reports, []
         self._wake(reports)
-        for message, future in self._again:
+        for _, message, future in self._again:
             if not future.done():
                 future.set_exception(DeliveryError(f"{message.topic}: the producer was closed"))
         return left
+
+
+def _place(unsent: Unsent) -> int:
+    return unsent[0]

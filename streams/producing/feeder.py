@@ -19,7 +19,7 @@ from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.clients import make_admin
 from headrace.streams.kafka.clock import wall_us
-from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.messages import Message, OutMessage
 from headrace.streams.kafka.reading import BEGINNING, TopicFollower, read_to_end
 from headrace.streams.producing.budget import Bound, Epochs, RunBudget, bound_of
 from headrace.streams.producing.specs import TaskSpec, tasks_of
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 KIND = "feeder"
 TIMEOUT_SECONDS = 30.0
+STOP_SECONDS = 10.0  # for what is being sent when it is told to stop; brokers that are away do not hold up the end
 MOST_GROUPS_AT_ONCE = 64  # so that a decision that comes meanwhile is not waited with
 
 
@@ -67,12 +68,12 @@ class Feeder:
         self._worker_id = worker_id
         self._seen: set[int] = set()  # hashes of the keys whose run is known
         self._changed = asyncio.Event()
-        self._stopping = False
+        self._stopping = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def stop(self) -> None:
         """Ends `run` after what is being produced is acknowledged; call it on the loop."""
-        self._stopping = True
+        self._stopping.set()
         self._changed.set()
 
     async def run(self, ready: asyncio.Future[str] | None = None) -> list[str]:
@@ -104,7 +105,7 @@ class Feeder:
         return self.produced
 
     async def _feed(self, producer: AckedProducer) -> None:
-        while not self._stopping and not self._budget.finished:
+        while not self._stopping.is_set() and not self._budget.finished:
             self._changed.clear()
             groups = self._room()
             if groups == 0:
@@ -119,8 +120,23 @@ class Feeder:
             for task, message in zip(tasks, messages, strict=True):
                 self._seen.add(hash(message.key))
                 self._budget.add(task.rollout_id)
-            await asyncio.gather(*(producer.send_message(message) for message in messages))
+            if not await self._send(producer, messages):
+                return
             self.produced += [task.rollout_id for task in tasks]
+
+    async def _send(self, producer: AckedProducer, messages: list[OutMessage]) -> bool:
+        """Sends however long the brokers are away; False if it was told to stop meanwhile."""
+        sending = asyncio.gather(*(producer.insist(message) for message in messages))
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait({sending, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        await asyncio.wait({sending}, timeout=STOP_SECONDS)
+        if not sending.done():
+            log.warning("stopped while the brokers were away: they may have taken some of %d tasks", len(messages))
+            sending.cancel()
+            return False
+        sending.result()
+        return True
 
     def _room(self) -> int:
         if self._bound is None:

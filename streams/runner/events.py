@@ -1,16 +1,13 @@
 """Attempt events as a runner writes them."""
 
-import traceback
-
 from headrace.schemas.records import AttemptEvent, ErrorInfo, Task, TaskFacts
-from headrace.streams.agent.emit import type_name
 from headrace.streams.ends import retry_follows
 from headrace.streams.kafka.clock import wall_us
-from headrace.streams.runner.dispatch.values import Entry, Start
+from headrace.streams.runner.calling import Outcome
+from headrace.streams.runner.dispatch.values import Entry, GiveUp, Start
 from headrace.streams.task_facts import NO_INPUT, facts_of
 
-MESSAGE_CHARACTERS = 10_000
-STACK_CHARACTERS = 50_000  # the end of a stack trace is what tells
+TOO_MANY_DELIVERIES = "too_many_deliveries"
 
 
 def facts(task: Task, offset: int, resources_id: str | None, *, with_input: bool = True) -> TaskFacts:
@@ -25,9 +22,10 @@ def facts(task: Task, offset: int, resources_id: str | None, *, with_input: bool
 def started(start: Start, worker_id: str, resources_id: str | None, *, with_input: bool = True) -> AttemptEvent:
     """The start of a delivery."""
     entry = start.entry
-    return _event(
-        start, "started", worker_id, task=facts(entry.task, entry.offset, resources_id, with_input=with_input)
-    )
+    task = facts(entry.task, entry.offset, resources_id, with_input=with_input)
+    event = _event(start, "started", worker_id, task=task)
+    event.child_deaths = start.child_deaths
+    return event
 
 
 def sign(start: Start, kind: str, worker_id: str) -> AttemptEvent:
@@ -35,16 +33,15 @@ def sign(start: Start, kind: str, worker_id: str) -> AttemptEvent:
     return _event(start, kind, worker_id)
 
 
-def ended(start: Start, status: str, worker_id: str, error: ErrorInfo | None) -> AttemptEvent:
+def ended(start: Start, outcome: Outcome, worker_id: str) -> AttemptEvent:
     """The end of a delivery; the retry rule says whether it is final."""
-    task = start.entry.task
+    task, status = start.entry.task, outcome.status
     retried = retry_follows(status, task.attempt, task.config.max_attempts, task.config.retry_condition)
     event = _event(start, status, worker_id)
     event.final = status == "cancelled" or not retried
     event.complete = True
-    event.error = error
-    if status == "lost":
-        event.lost_reason = "given_back"
+    event.error = outcome.error
+    event.lost_reason = outcome.lost_reason
     return event
 
 
@@ -63,25 +60,25 @@ def withdrawn(entry: Entry, worker_id: str, *, with_input: bool = True) -> Attem
     )
 
 
-def lease_over(entry: Entry, attempt_id: str, delivery: int, worker_id: str) -> AttemptEvent:
-    """The end of a delivery that has given no sign of life; the next delivery follows."""
+def given_up(give_up: GiveUp, worker_id: str) -> AttemptEvent:
+    """The final end of a task whose deliveries were lost too often; it has no start."""
+    entry = give_up.entry
+    message = (
+        f"{entry.losses} deliveries were lost, {entry.child_deaths} of them with the process that ran them "
+        "(max_deliveries); the task is a dead letter"
+    )
     return AttemptEvent(
         rollout_id=entry.task.rollout_id,
-        attempt_id=attempt_id,
+        attempt_id=give_up.attempt_id,
         attempt=entry.task.attempt,
-        delivery=delivery,
-        type="lost",
-        lost_reason="lease",
+        delivery=give_up.delivery,
+        type="failed",
+        final=True,
+        complete=True,
+        child_deaths=entry.child_deaths,
         worker_id=worker_id,
+        error=ErrorInfo(type=TOO_MANY_DELIVERIES, message=message),
         at=wall_us(),
-    )
-
-
-def error_info(error: BaseException) -> ErrorInfo:
-    """An exception as the log keeps it."""
-    stack = "".join(traceback.format_exception(error))
-    return ErrorInfo(
-        type=type_name(error), message=str(error)[:MESSAGE_CHARACTERS], stacktrace=stack[-STACK_CHARACTERS:]
     )
 
 

@@ -3,125 +3,157 @@
 import asyncio
 import logging
 import time
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any
 
-from headrace.schemas.records import AttemptEvent, Record
+from headrace.schemas.records import ResourcesUpdate
 from headrace.streams.agent.base import Agent
-from headrace.streams.agent.emit import returned_reward
-from headrace.streams.agent.errors import InvalidRewardError, ResourceError
+from headrace.streams.agent.errors import ResourceError
 from headrace.streams.agent.rollout_facts import Rollout
-from headrace.streams.agent.tracer import CURRENT, AttemptTracer, Position
-from headrace.streams.errors import RecordTooLargeError
+from headrace.streams.agent.tracer import AttemptTracer
 from headrace.streams.kafka.acked_producer import DeliveryError
-from headrace.streams.runner import events
-from headrace.streams.runner.attempt import (
+from headrace.streams.runner.attempt import RunningAttempt
+from headrace.streams.runner.calling import (
     ABANDONED,
     FAILED,
     SUCCEEDED,
+    Call,
     InvalidTaskError,
+    LocalCall,
     Outcome,
-    RunningAttempt,
     decode_input,
+    error_info,
 )
-from headrace.streams.runner.dispatch.values import Start, Withdraw
+from headrace.streams.runner.children.frames import work_of
+from headrace.streams.runner.children.pool import ChildPool
+from headrace.streams.runner.children.process import ChildCall, ChildProcess, ChildStartError
+from headrace.streams.runner.dispatch.values import Start
+from headrace.streams.runner.recording import RETRY_SECONDS, Recorder, Sender
 from headrace.streams.runner.resolving import ResourceResolver
 from headrace.streams.runner.threads import AgentThreads
 
 log = logging.getLogger(__name__)
 
-RETRY_SECONDS = 1.0
 ACTIVITY_SECONDS = 5.0
 ACTIVITY_SHARE = 3  # of unresponsive_seconds: so many signs of activity within it
-
-
-class Sender(Protocol):
-    """What is needed of `AckedProducer`."""
-
-    def send(self, record: Record) -> asyncio.Future[Position]: ...
 
 
 class AttemptExecutor:
     """Runs attempts. Everything here is on the event loop.
 
     Args:
-        attempts: writes attempt events.
-        speech: writes what agents say: spans and rewards.
+        attempts: writes attempt events, and the reward that an agent returns.
+        speech: writes what agents say while they run: spans and rewards.
+        children: where agents run in processes of their own; None if this runner cannot start any.
+        isolated: every attempt runs in a child, not only those in quarantine.
     """
 
     def __init__(
-        self, agent: Agent, resolver: ResourceResolver, attempts: Sender, speech: Sender, worker_id: str
+        self,
+        agent: Agent,
+        resolver: ResourceResolver,
+        recorder: Recorder,
+        attempts: Sender,
+        speech: Sender,
+        children: ChildPool | None,
+        *,
+        isolated: bool,
     ) -> None:
         self._agent = agent
+        self._cancellable = agent.is_async()
         self._resolver = resolver
+        self._recorder = recorder
         self._attempts = attempts
         self._speech = speech
-        self._worker_id = worker_id
+        self._children = children
+        self._isolated = isolated
         self._threads = AgentThreads()
 
     async def execute(self, running: RunningAttempt) -> bool:
-        """Starts an attempt and sees it to its end; False if its start could not be written."""
+        """Starts an attempt and sees it to its end; False if its start was not written."""
         start = running.start
         task = start.entry.task
         problem: Outcome | None = None
-        value, update = None, None
+        value: Any = None
+        update: ResourcesUpdate | None = None
+        child: ChildProcess | None = None
+        readable = True
         try:
             value = decode_input(task.input)
             update = await self._resolver.find(task.resources_id)
         except (InvalidTaskError, ResourceError) as error:
-            problem = Outcome(FAILED, error=events.error_info(error))
-        readable = not (problem and problem.error and problem.error.type.endswith(InvalidTaskError.__name__))
-        resources_id = update.resources_id if update else task.resources_id
+            problem = Outcome(FAILED, error=error_info(error))
+            readable = not isinstance(error, InvalidTaskError)
         if self._agent.uses_llm:
-            await self._resolver.gateway_there()
-        if not await self._write_start(start, resources_id, with_input=readable):
+            await self._resolver.gateway_there(lambda: running.dropped)
+        if problem is None and self._children is not None and (self._isolated or start.alone):
+            child = await self._child(self._children, start)
+            if child is None:
+                return False
+        resources_id = update.resources_id if update else task.resources_id
+        if not (running.announce() and await self._recorder.start(start, resources_id, with_input=readable)):
+            self._give_back(child)
             return False
         running.announced.set_result(None)
-        tracer = self._tracer(running, value, resources_id)
         if problem is None and self._agent.uses_llm:  # it may have gone while the start was written
             await self._resolver.gateway_there(running.outcome.done)
-        if problem is None:
+        call: Call | None = None
+        if problem is None and not running.outcome.done():
             try:
-                resources = self._resolver.bind(update, task.rollout_id, start.attempt_id)
-                CURRENT.set(tracer)
-                running.run(self._agent, tracer, resources, self._threads)
+                call = self._call(running, _rollout(start, value, resources_id), update, child)
             except ResourceError as error:
-                problem = Outcome(FAILED, error=events.error_info(error))
+                problem = Outcome(FAILED, error=error_info(error))
+        if call is None:
+            self._give_back(child)
         if problem is not None:
             running.decide(problem)
         outcome = await running.outcome
-        outcome = await self._reward(tracer, outcome)
-        tracer.close()
+        if call is not None:
+            outcome = await self._last_words(start, call, outcome)
         if outcome.status != ABANDONED:
-            await self._write_end(events.ended(start, outcome.status, self._worker_id, outcome.error))
+            await self._recorder.end(start, outcome)
         running.over = True
         return True
 
-    async def withdraw(self, withdraw: Withdraw) -> None:
-        """Writes the end of a task that was cancelled before it started."""
-        try:
-            await self._write_end(events.withdrawn(withdraw.entry, self._worker_id))
-        except RecordTooLargeError:  # as with a start
-            await self._write_end(events.withdrawn(withdraw.entry, self._worker_id, with_input=False))
+    def _call(
+        self, running: RunningAttempt, rollout: Rollout, update: ResourcesUpdate | None, child: ChildProcess | None
+    ) -> Call:
+        start = running.start
+        resources = self._resolver.bind(update, rollout.rollout_id, start.attempt_id)
+        emitted = self._activity(start)
+        call: Call
+        if child is None:
+            tracer = AttemptTracer(rollout, self._speech, emitted)
+            call = LocalCall(self._agent, tracer, resources, self._threads, running.decide)
+        else:
+            call = ChildCall(
+                child,
+                work_of(rollout, start.entry.task.input, resources),
+                self._speech,
+                cancellable=self._cancellable,
+                emitted=emitted,
+                done=running.decide,
+                freed=self._give_back,
+            )
+        running.called(call)
+        return call
 
-    def _tracer(self, running: RunningAttempt, value: object, resources_id: str | None) -> AttemptTracer:
-        start, task = running.start, running.start.entry.task
-        rollout = Rollout(
-            rollout_id=task.rollout_id,
-            attempt_id=start.attempt_id,
-            attempt=task.attempt,
-            delivery=start.delivery,
-            input=value,
-            mode=task.mode,
-            group_id=task.group_id,
-            group_size=task.group_size,
-            sample_index=task.sample_index,
-            run_id=task.run_id,
-            resources_id=resources_id,
-            metadata=task.metadata,
-        )
-        every = ACTIVITY_SECONDS
-        if task.config.unresponsive_seconds is not None:
-            every = min(every, task.config.unresponsive_seconds / ACTIVITY_SHARE)
+    async def _child(self, children: ChildPool, start: Start) -> ChildProcess | None:
+        try:
+            return await children.take()
+        except ChildStartError as error:
+            log.warning("attempt %s waits: %s", start.attempt_id, error)
+            await asyncio.sleep(RETRY_SECONDS)
+            return None
+
+    def _give_back(self, child: ChildProcess | None) -> None:
+        if child is not None and self._children is not None:
+            self._children.give(child)
+
+    def _activity(self, start: Start) -> Callable[[], None]:
+        every, limit = ACTIVITY_SECONDS, start.entry.task.config.unresponsive_seconds
+        if limit is not None:
+            every = min(every, limit / ACTIVITY_SHARE)
         last = time.monotonic()
 
         def emitted() -> None:
@@ -129,49 +161,39 @@ class AttemptExecutor:
             now = time.monotonic()
             if now - last >= every:
                 last = now
-                self.sign(running, "activity")
+                self._recorder.sign(start, "activity")
 
-        return AttemptTracer(rollout, self._speech, emitted)
+        return emitted
 
-    def sign(self, running: RunningAttempt, kind: str) -> None:
-        """Writes a `heartbeat` or an `activity`; nobody waits for it."""
-        self._attempts.send(events.sign(running.start, kind, self._worker_id)).add_done_callback(_logged)
-
-    async def _write_start(self, start: Start, resources_id: str | None, *, with_input: bool) -> bool:
+    async def _last_words(self, start: Start, call: Call, outcome: Outcome) -> Outcome:
+        """Waits for all that the attempt has said, and writes the reward that was returned."""
         try:
-            try:
-                sent = self._attempts.send(events.started(start, self._worker_id, resources_id, with_input=with_input))
-            except RecordTooLargeError:  # the input fits into a task, but not beside what a start says more
-                sent = self._attempts.send(events.started(start, self._worker_id, resources_id, with_input=False))
-            await sent
-        except DeliveryError as error:
-            log.warning("the start of %s was not written, and will be tried again: %s", start.attempt_id, error)
-            return False
-        return True
-
-    async def _write_end(self, event: AttemptEvent) -> None:
-        while True:
-            try:
-                await self._attempts.send(event)
-                return
-            except DeliveryError as error:
-                log.warning("the end of %s was not written, trying again: %s", event.attempt_id, error)
-                await asyncio.sleep(RETRY_SECONDS)
-
-    async def _reward(self, tracer: AttemptTracer, outcome: Outcome) -> Outcome:
-        """Writes the reward that was returned, and waits for all that the attempt has said."""
-        try:
-            await tracer.flush()
-            if outcome.status == SUCCEEDED and outcome.value is not None:
+            await call.flush()
+            if outcome.reward is not None:
                 # No agent waits for this one, so it goes with the attempt events, in fewer requests.
-                await self._attempts.send(returned_reward(tracer, outcome.value))
-        except (InvalidRewardError, DeliveryError) as error:
+                await self._attempts.send(outcome.reward)
+        except DeliveryError as error:
             if outcome.status == SUCCEEDED:
-                return Outcome(FAILED, error=events.error_info(error))
-            log.warning("attempt %s: %s", tracer.rollout.attempt_id, error)
+                outcome = Outcome(FAILED, error=error_info(error))
+            else:
+                log.warning("attempt %s: %s", start.attempt_id, error)
+        call.close()
         return outcome
 
 
-def _logged(future: "asyncio.Future[Position]") -> None:
-    if not future.cancelled() and (error := future.exception()) is not None:
-        log.warning("a sign of life was not written: %s", error)
+def _rollout(start: Start, value: Any, resources_id: str | None) -> Rollout:
+    task = start.entry.task
+    return Rollout(
+        rollout_id=task.rollout_id,
+        attempt_id=start.attempt_id,
+        attempt=task.attempt,
+        delivery=start.delivery,
+        input=value,
+        mode=task.mode,
+        group_id=task.group_id,
+        group_size=task.group_size,
+        sample_index=task.sample_index,
+        run_id=task.run_id,
+        resources_id=resources_id,
+        metadata=task.metadata,
+    )

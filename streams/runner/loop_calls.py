@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from threading import Event
 
 from headrace.streams.runner.decoding import Fetched
 from headrace.streams.runner.replay import PartitionReplay
@@ -37,10 +38,14 @@ class LoopCalls:
         """Partitions are another's already."""
         self.call(self.on_lost, partitions)
 
-    def fetched(self, batch: list[Fetched]) -> None:
-        """Tasks came."""
-        self.call(self.on_fetched, batch)
+    def fetched(self, batch: list[Fetched], taken: Event) -> None:
+        """Tasks came; `taken` is set when the loop has them."""
+        self.call(self._take, batch, taken)
 
     def failed(self, error: BaseException) -> None:
         """The reader has died."""
         self.call(self.on_failed, error)
+
+    def _take(self, batch: list[Fetched], taken: Event) -> None:
+        self.on_fetched(batch)
+        taken.set()

@@ -2,6 +2,22 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
+
+from headrace.streams.errors import SettingsError
+
+NO_SHARE_GROUPS = (
+    "share groups need a client that keeps a record in hand while it polls on, and renews its lock (KIP-1222): "
+    "confluent-kafka 2.16 has neither, so a rollout longer than the lock would be delivered again and then archived; "
+    "run without --share-group, with more partitions where there are more runners than those"
+)
+
+
+class Isolation(StrEnum):
+    """Where agents run."""
+
+    THREAD = "thread"  # in the runner's process: coroutines on its event loop, plain functions on threads
+    PROCESS = "process"  # each rollout in a child process of its own, used again for the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +30,14 @@ class RunnerOptions:
         resources: name of the publications to use for tasks that pin none; None takes the newest of all.
         worker_id: a stable name of this process.
         drain: how long running rollouts may go on after a stop; what is left is given back.
+        isolation: where agents run.
+        spec: the agent as `MODULE_OR_FILE:AGENT`, for child processes; a runner without it starts none.
+        static: the group knows this member by its worker id (KIP-345), so that a restart within the session time-out
+            moves no partition.
+        share_group: take tasks as a share group (KIP-932).
+
+    Raises:
+        SettingsError: two of them do not go together, or one is not supported.
     """
 
     concurrency: int = 64
@@ -21,3 +45,15 @@ class RunnerOptions:
     resources: str | None = None
     worker_id: str | None = None
     drain: timedelta = timedelta(seconds=30)
+    isolation: Isolation = Isolation.THREAD
+    spec: str | None = None
+    static: bool = False
+    share_group: bool = False
+
+    def __post_init__(self) -> None:
+        if self.isolation is Isolation.PROCESS and self.spec is None:
+            raise SettingsError("isolation by process needs the agent as MODULE_OR_FILE:AGENT, to load it there")
+        if self.share_group:
+            raise SettingsError(NO_SHARE_GROUPS)
+        if self.static and self.worker_id is None:
+            raise SettingsError("a static member needs a stable name: give --worker-id too")

@@ -30,12 +30,19 @@ class Gateways:
         self._workers = workers
         self._turn = 0
         self._live: list[str] = []
+        self._known: dict[str, None] = {}  # in the order of their coming
         self._refusing: set[str] = set()
         self._asked = -FRESH_SECONDS
 
     def there(self) -> bool:
         """Whether a gateway is there."""
         return self._fixed is not None or bool(self._now())
+
+    def urls(self) -> tuple[list[str], list[str]]:
+        """The gateways that answer now, and all that ever were."""
+        if self._fixed is not None:
+            return [self._fixed], [self._fixed]
+        return self._now(), list(self._known)
 
     async def probe(self) -> None:
         """Looks which gateways refuse connections: one that was killed counts as alive for a few heartbeats more."""
@@ -60,6 +67,7 @@ class Gateways:
         now = time.monotonic()
         if self._workers is not None and (not self._live or now - self._asked > FRESH_SECONDS):
             self._live = [w.endpoint.rstrip("/") for w in self._workers.live(GATEWAY) if w.endpoint]
+            self._known |= dict.fromkeys(self._live)
             self._asked = now
         return [url for url in self._live if url not in self._refusing] if self._refusing else self._live
 

@@ -1,27 +1,30 @@
-"""The runner: two reading threads, and an event loop on which everything else happens."""
+"""The runner: reading threads, a thread for signs of life, and an event loop on which everything else happens."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future as ThreadFuture
 from typing import Any
 
 from headrace.streams.agent.base import Agent
 from headrace.streams.agent.clients import close_async_client
-from headrace.streams.kafka.acked_producer import AckedProducer, DeliveryError
-from headrace.streams.kafka.clock import LogClock
+from headrace.streams.agent.failover import use_gateways
+from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.resources import ResourceFollower
-from headrace.streams.runner.attempt import ABANDONED, Outcome, RunningAttempt
+from headrace.streams.runner.attempt import RunningAttempt
 from headrace.streams.runner.attempts_reader import AttemptsReader
+from headrace.streams.runner.calling import ABANDONED, CANCELLED, LOST, Outcome
+from headrace.streams.runner.children.frames import Setup
+from headrace.streams.runner.children.pool import ChildPool
 from headrace.streams.runner.decoding import Fetched
-from headrace.streams.runner.dispatch.dispatcher import Action, Dispatcher
-from headrace.streams.runner.dispatch.values import Abandon, Happened, Start, Withdraw
-from headrace.streams.runner.executing import RETRY_SECONDS, AttemptExecutor
-from headrace.streams.runner.heartbeats import Heartbeats
-from headrace.streams.runner.leases import LeaseKeeper
+from headrace.streams.runner.dispatch.dispatcher import GIVEN_BACK, Action, Dispatcher
+from headrace.streams.runner.dispatch.values import Abandon, GiveUp, Happened, Start, Withdraw
+from headrace.streams.runner.executing import AttemptExecutor
 from headrace.streams.runner.loop_calls import LoopCalls
-from headrace.streams.runner.options import RunnerOptions
+from headrace.streams.runner.options import Isolation, RunnerOptions
+from headrace.streams.runner.pulse import Heartbeats, LoopWatch, Pulse
+from headrace.streams.runner.recording import Recorder
 from headrace.streams.runner.replay import PartitionReplay
 from headrace.streams.runner.resolving import Gateways, ResourceResolver
 from headrace.streams.runner.tasks_reader import TasksReader
@@ -52,25 +55,25 @@ class Runner:
         self._options = options or RunnerOptions()
         self.worker_id = self._options.worker_id or new_worker_id("runner")
         self._loop = asyncio.get_running_loop()
-        self._dispatcher = Dispatcher(self.worker_id)
-        self._clock = LogClock()
+        self._dispatcher = Dispatcher(self.worker_id, settings.max_deliveries)
         self._running: dict[str, RunningAttempt] = {}
         self._jobs: set[asyncio.Task[Any]] = set()
         self._following: set[int] = set()
         self._heartbeats = Heartbeats(settings.heartbeat.total_seconds())
+        self._watch = LoopWatch(self._loop, time.monotonic())
         self._draining = False
         self._died: asyncio.Future[None] = self._loop.create_future()
         self._told_waiting = 0.0
         self._full = False
-        self.counters = {"started": 0, "ended": 0, "dead_letters": 0}
-        loop_calls = LoopCalls(
-            self._call, self._assigned, self._revoking, self._dispatcher.revoked, self._fetched, self._reader_died
-        )
-        self._tasks = TasksReader(settings, self.worker_id, loop_calls)
+        self.counters = {"started": 0, "ended": 0, "dead_letters": 0, "quarantined": 0, "given_up": 0}
+        loop_calls = LoopCalls(self._call, self._assigned, self._revoking, self._lost, self._fetched, self._reader_died)
+        self._loop_calls = loop_calls
+        self._tasks = TasksReader(settings, self.worker_id, loop_calls, static=self._options.static)
         self._attempts_reader = AttemptsReader(
             settings, self.worker_id, lambda batch: self._call(self._read_batch, batch), loop_calls.failed
         )
         self._prefetch = max(PREFETCH_AT_LEAST, PREFETCH * self._options.concurrency)
+        self._children: ChildPool | None = None
 
     async def start(self) -> None:
         """Joins the pipeline; tasks are taken from now on."""
@@ -84,11 +87,14 @@ class Runner:
             )
             await asyncio.to_thread(self._workers.start)
         self._gateways = Gateways(settings.gateway, self._workers)
+        use_gateways(self._gateways.urls)
         self._resources = ResourceFollower(settings, client_id=f"{self.worker_id}-resources")
         await asyncio.to_thread(self._resources.start)
-        resolver = ResourceResolver(self._resources, self._gateways, self._options.policy, self._options.resources)
-        self._executor = AttemptExecutor(self._agent, resolver, self._producer, self._speech, self.worker_id)
-        self._leases = LeaseKeeper(settings, self._dispatcher, self._producer, self._clock, self.worker_id)
+        self._executor = self._make_executor()
+        self._pulse = Pulse(
+            self._heartbeats, self._watch, lambda r: self._recorder.sign(r.start, "heartbeat"), self._loop_calls.failed
+        )
+        self._pulse.start()
         self._announcer = WorkerAnnouncer(
             settings, self._producer, "runner", worker_id=self.worker_id, counters=self._count
         )
@@ -98,6 +104,23 @@ class Runner:
         self._ticker = self._loop.create_task(self._tick())
         if self._agent.uses_llm:
             self._spawn(self._probe())
+
+    def _make_executor(self) -> AttemptExecutor:
+        options, settings = self._options, self._settings
+        resolver = ResourceResolver(self._resources, self._gateways, options.policy, options.resources)
+        self._recorder = Recorder(settings, self._producer, self.worker_id)
+        if options.spec is not None:
+            level = logging.getLogger().getEffectiveLevel()
+            self._children = ChildPool(Setup(options.spec, settings.model_dump_json(), level))
+        return AttemptExecutor(
+            self._agent,
+            resolver,
+            self._recorder,
+            self._producer,
+            self._speech,
+            self._children,
+            isolated=options.isolation is Isolation.PROCESS,
+        )
 
     async def run(self) -> None:
         """Works until it is cancelled.
@@ -116,7 +139,8 @@ class Runner:
         self._tasks.set_full(True)
         await self._until(lambda: not self._running, self._options.drain.total_seconds())
         for running in list(self._running.values()):
-            running.decide(Outcome("lost"))
+            if not running.drop():
+                running.decide(Outcome(LOST, lost_reason=GIVEN_BACK))
         await self._until(lambda: not self._running and self._dispatcher.in_hand == 0, READ_BACK_SECONDS)
 
     async def close(self) -> None:
@@ -125,11 +149,15 @@ class Runner:
         self._ticker.cancel()
         await asyncio.to_thread(self._tasks.close, self._dispatcher.positions())
         await asyncio.to_thread(self._attempts_reader.close)
+        await asyncio.to_thread(self._pulse.close)
         await self._announcer.stop()
         for job in list(self._jobs):
             job.cancel()
+        if self._children is not None:
+            await self._children.close()
         await self._producer.close()
         await self._speech.close()
+        use_gateways(None)
         await close_async_client()
         for follower in (self._resources, self._workers):
             if follower is not None:
@@ -151,19 +179,13 @@ class Runner:
 
     def _assigned(self, partitions: dict[int, PartitionReplay]) -> None:
         for number, replayed in partitions.items():
-            for happened in replayed.events:
-                self._clock.observe(happened.at // 1000)
-            actions = self._dispatcher.assigned(
-                number, replayed.position, replayed.ended, replayed.events, self._clock.now()
-            )
-            self._act(actions)
+            self._act(self._dispatcher.assigned(number, replayed.position, replayed.ended, replayed.events))
             self._following.add(number)
             self._attempts_reader.follow(number, replayed.follow_from)
 
     def _revoking(self, partitions: list[int], done: "ThreadFuture[dict[int, int]]") -> None:
         positions = {p: at for p, at in self._dispatcher.positions().items() if p in partitions}
-        self._dispatcher.revoked(partitions)
-        starting = [r.announced for r in self._running.values() if not r.announced.done()]
+        starting = [r.announced for r in self._drop(partitions) if not r.announced.done()]
 
         async def answer() -> None:
             if starting:
@@ -172,9 +194,17 @@ class Runner:
 
         self._spawn(answer())
 
+    def _lost(self, partitions: list[int]) -> None:
+        self._drop(partitions)
+
+    def _drop(self, partitions: list[int]) -> list[RunningAttempt]:
+        """Forgets what of partitions has not begun to start; what has, and stays in hand."""
+        self._dispatcher.revoked(partitions)
+        concerned = [r for r in self._running.values() if r.start.entry.partition in partitions]
+        return [r for r in concerned if not r.drop()]
+
     def _fetched(self, batch: list[Fetched]) -> None:
         for fetched in batch:
-            self._clock.observe(fetched.at)
             if fetched.task is not None:
                 self._dispatcher.fetched(fetched.partition, fetched.offset, fetched.task)
             else:
@@ -185,31 +215,20 @@ class Runner:
     async def _put_away(self, fetched: Fetched) -> None:
         assert fetched.dead is not None
         log.warning("task %s[%d]@%d is a dead letter", self._settings.topic("tasks"), fetched.partition, fetched.offset)
-        while True:
-            try:
-                await self._producer.send_message(fetched.dead)
-                break
-            except DeliveryError as error:
-                log.warning("a dead letter was not written, trying again: %s", error)
-                await asyncio.sleep(RETRY_SECONDS)
+        await self._recorder.put_away(fetched.dead)
         self.counters["dead_letters"] += 1
         self._dispatcher.put_away(fetched.partition, fetched.offset)
 
     def _read_batch(self, batch: list[Happened]) -> None:
         for happened in batch:
-            self._clock.observe(happened.at // 1000)
             self._act(self._dispatcher.read(happened))
         self._pump()
 
     def _act(self, actions: list[Action]) -> None:
         for action in actions:
             running = self._running.get(action.attempt_id)
-            if running is None:
-                continue
-            if isinstance(action, Abandon):
-                running.decide(Outcome(ABANDONED))
-            else:
-                running.decide(Outcome("cancelled"))
+            if running is not None:
+                running.decide(Outcome(ABANDONED if isinstance(action, Abandon) else CANCELLED))
 
     def _reader_died(self, error: BaseException) -> None:
         if not self._died.done():
@@ -227,7 +246,10 @@ class Runner:
             if action is None:
                 break
             if isinstance(action, Withdraw):
-                self._spawn(self._executor.withdraw(action))
+                self._spawn(self._recorder.withdraw(action))
+            elif isinstance(action, GiveUp):
+                self.counters["given_up"] += 1
+                self._spawn(self._recorder.give_up(action))
             else:
                 self._start(action)
         waiting = self._dispatcher.ready
@@ -240,6 +262,7 @@ class Runner:
         running = RunningAttempt(start)
         self._running[start.attempt_id] = running
         self.counters["started"] += 1
+        self.counters["quarantined"] += start.alone
         self._heartbeats.add(running, time.monotonic())
         self._spawn(self._execute(running))
 
@@ -251,12 +274,13 @@ class Runner:
             else:
                 self._dispatcher.unstarted(running.start)
         finally:
+            running.over = True
             self._running.pop(attempt_id, None)
             if not running.announced.done():
                 running.announced.set_result(None)
             self._pump()
 
-    def _spawn(self, coroutine: Any) -> None:
+    def _spawn(self, coroutine: Coroutine[Any, Any, object]) -> None:
         job = self._loop.create_task(coroutine)
         self._jobs.add(job)
         job.add_done_callback(self._job_done)
@@ -275,18 +299,19 @@ class Runner:
     async def _probe(self) -> None:
         while True:
             await self._gateways.probe()
+            if self._children is not None:
+                self._children.tell_gateways(*self._gateways.urls())
             await asyncio.sleep(PROBE_EVERY_SECONDS)
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
             now = time.monotonic()
-            for running in self._heartbeats.due(now):
-                self._executor.sign(running, "heartbeat")
+            self._watch.alive(now)
+            if self._children is not None:
+                self._children.reap(now)
             self._tasks.set_positions(self._dispatcher.positions())
             for number in self._following - self._dispatcher.followed:
                 self._following.discard(number)
                 self._attempts_reader.unfollow(number)
-            if self._leases.due(now):
-                self._spawn(self._leases.look())
             self._pump()

@@ -9,8 +9,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tenacity import before_sleep_log, retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from headrace.streams.errors import BrokerUnavailableError
+from headrace.streams.errors import BrokerUnavailableError, FencedError, UnavailableError
 from headrace.streams.kafka.clients import make_consumer
+from headrace.streams.kafka.putting_back import PutBack
 from headrace.streams.kafka.reading import BEGINNING, poll_batch
 from headrace.streams.runner.decoding import Fetched, TaskDecoder
 from headrace.streams.runner.loop_calls import LoopCalls
@@ -29,25 +30,38 @@ COMMITTED_SECONDS = 10.0
 RETRY_SECONDS = 0.5
 PATIENCE_SECONDS = 120.0  # of an assignment, well within max.poll.interval.ms
 LEAVE_SECONDS = 30.0
+UNRELEASED_SECONDS = 15.0  # beyond the session time-out: for the brokers to notice that a killed member is gone
+
+
+class UnreleasedError(BrokerUnavailableError):
+    """The group still keeps the place of this static member's predecessor."""
 
 
 class TasksReader:
     """Polls for as long as it lives; partitions pause where there is no room, so that no rollout causes a rebalance.
 
     `set_positions` is told what is finished, `set_full` whether there is room.
+
+    Args:
+        static: `client_id` is also the member's `group.instance.id` (KIP-345): it gets its partitions back when it
+            comes again within the session time-out.
     """
 
-    def __init__(self, settings: Settings, client_id: str, loop_calls: LoopCalls) -> None:
+    def __init__(self, settings: Settings, client_id: str, loop_calls: LoopCalls, *, static: bool = False) -> None:
         self._settings = settings
         self._topic = settings.topic("tasks")
         self._client_id = client_id
         self._calls = loop_calls
+        self._static = static
         self._decoder = TaskDecoder(settings)
         self._positions: dict[int, int] = {}
         self._committed: dict[int, int] = {}
         self._room = threading.Event()
         self._room.set()
         self._closing = threading.Event()
+        self._taken = threading.Event()
+        self._taken.set()
+        self._held: list[Fetched] = []
         self._paused = False
         self._assigned: set[int] = set()
         self._thread = threading.Thread(target=self._run, name=f"{client_id}-tasks", daemon=True)
@@ -76,17 +90,33 @@ class TasksReader:
 
     def _run(self) -> None:
         try:
-            consumer = make_consumer(self._settings, self._client_id, group=GROUP)
-            try:
-                consumer.subscribe(
-                    [self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
-                )
-                self._loop(consumer)
-                self._commit(consumer, wait=True)
-            finally:
-                consumer.close()
+            self._join_and_work()
         except BaseException as error:  # a thread that dies alone would leave a runner that takes no tasks
             self._calls.failed(error)
+
+    def _join_and_work(self) -> None:
+        deadline = time.monotonic() + self._settings.session_timeout.total_seconds() + UNRELEASED_SECONDS
+        while not self._closing.is_set():
+            try:
+                self._work()
+                return
+            except UnreleasedError:
+                if time.monotonic() > deadline:
+                    raise
+                log.info("%s: waiting for the place of the member that was killed", self._client_id)
+                self._closing.wait(RETRY_SECONDS)
+
+    def _work(self) -> None:
+        instance_id = self._client_id if self._static else None
+        consumer = make_consumer(self._settings, self._client_id, group=GROUP, instance_id=instance_id)
+        try:
+            consumer.subscribe(
+                [self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+            )
+            self._loop(consumer)
+            self._commit(consumer, wait=True)
+        finally:
+            consumer.close()
 
     def _loop(self, consumer: Consumer) -> None:
         full_since: float | None = None
@@ -96,29 +126,52 @@ class TasksReader:
             if now >= next_commit:
                 self._commit(consumer)
                 next_commit = now + COMMIT_SECONDS
-            if self._room.is_set():
+            self._hand_over()
+            waits_for = self._taken if self._held else self._room
+            if waits_for.is_set():
                 full_since = None
                 self._pause(consumer, False)
             elif full_since is None or now - full_since < FULL_SECONDS:
                 full_since = full_since or now
-                self._room.wait(POLL_SECONDS)
+                waits_for.wait(POLL_SECONDS)
                 continue
             else:
                 self._pause(consumer, True)
             self._fetch(consumer)
 
     def _fetch(self, consumer: Consumer) -> None:
-        batch: list[Fetched] = []
+        put_back = PutBack(consumer)
         for message in poll_batch(consumer, POLL_SECONDS, BATCH):
             error: Any = message.error()
             if error is None:
-                batch.append(self._decoder(message))
+                if put_back.later(message):
+                    continue
+                try:
+                    self._held.append(self._decoder(message))
+                except UnavailableError as unavailable:
+                    put_back(message, unavailable)
             elif error.fatal():
-                raise KafkaException(error)
+                raise self._fatal(error)
             elif error.code() != KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]
                 log.warning("%s: %s", self._topic, error.str())
-        if batch:
-            self._calls.fetched(batch)
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        """A loop that is blocked must not be buried in tasks: it gets one batch at a time."""
+        if self._held and self._taken.is_set():
+            batch, self._held = self._held, []
+            self._taken.clear()
+            self._calls.fetched(batch, self._taken)
+
+    def _fatal(self, error: Any) -> Exception:
+        if error.code() == KafkaError.UNRELEASED_INSTANCE_ID:
+            return UnreleasedError(
+                f"another runner with worker id {self._client_id!r} is a member of the group; give each runner an id "
+                "of its own"
+            )
+        if error.code() == KafkaError.FENCED_INSTANCE_ID:
+            return FencedError(f"another runner has taken the worker id {self._client_id!r}")
+        return KafkaException(error)
 
     def _pause(self, consumer: Consumer, paused: bool) -> None:
         if paused == self._paused:
@@ -159,7 +212,7 @@ class TasksReader:
         log.info("runner %s works on partitions %s of %s", self._client_id, sorted(self._assigned), self._topic)
 
     @retry(
-        retry=retry_if_exception_type((KafkaException, BrokerUnavailableError)),
+        retry=retry_if_exception_type((KafkaException, BrokerUnavailableError, UnavailableError)),
         wait=wait_fixed(RETRY_SECONDS),
         stop=stop_after_delay(PATIENCE_SECONDS),
         before_sleep=before_sleep_log(log, logging.WARNING),
@@ -190,7 +243,9 @@ class TasksReader:
         consumer.incremental_unassign(partitions)
 
     def _forget(self, numbers: list[int]) -> None:
-        self._assigned -= set(numbers)
-        for number in numbers:
+        gone = set(numbers)
+        self._assigned -= gone
+        self._held = [fetched for fetched in self._held if fetched.partition not in gone]
+        for number in gone:
             self._positions.pop(number, None)
             self._committed.pop(number, None)

@@ -11,8 +11,8 @@ from headrace.streams.runner.dispatch.values import (
     Abandon,
     Cancel,
     Entry,
+    GiveUp,
     Happened,
-    LeaseOver,
     Start,
     State,
     Withdraw,
@@ -20,24 +20,32 @@ from headrace.streams.runner.dispatch.values import (
 )
 
 Action = Abandon | Cancel
+GIVEN_BACK = "given_back"
+CHILD_DIED = "child_died"
+MAX_DELIVERIES = 5
 
 
 class Dispatcher:
     """The tasks of the partitions that this runner owns, and the attempts that it has in hand, owned or not.
 
     A task is finished when a counting end of its attempt that is not `lost`, or the final end of its rollout, was read
-    back from the attempts partition (`headrace.streams.ends`).
+    back from the attempts partition (`headrace.streams.ends`). What was started elsewhere is only waited for: whoever
+    keeps the leases (lifecycle) writes `lost`, and the next delivery starts here.
     """
 
-    def __init__(self, worker_id: str | None = None) -> None:
-        """`worker_id` is what this runner's own events carry."""
+    def __init__(self, worker_id: str | None = None, max_deliveries: int = MAX_DELIVERIES) -> None:
+        """
+        Args:
+            worker_id: what this runner's own events carry.
+            max_deliveries: so many deliveries of an attempt may be lost; what was given back does not count.
+        """
         self._worker_id = worker_id
+        self._max_deliveries = max_deliveries
         self._ledgers: dict[int, Ledger] = {}
         self._ready: deque[Entry] = deque()
         self._entries: dict[str, dict[int, Entry]] = {}  # by rollout_id and attempt
         self._judges: dict[str, EndJudge] = {}  # of open rollouts
         self._places: dict[str, int] = {}  # the partition of each judge
-        self._signs: dict[str, int] = {}  # last sign of life of attempts elsewhere, microseconds since the epoch
         self._ended: dict[int, EndedIds] = {}
         self._in_hand: dict[int, int] = {}  # started here and not finished, by partition
         self.repeated = 0
@@ -46,7 +54,7 @@ class Dispatcher:
     # partitions
 
     def assigned(
-        self, partition: int, position: int, ended: Iterable[bytes], events: Iterable[Happened], now: int
+        self, partition: int, position: int, ended: Iterable[bytes], events: Iterable[Happened]
     ) -> list[Action]:
         """A partition is this runner's, from now on.
 
@@ -54,7 +62,6 @@ class Dispatcher:
             position: offset of the first task to be fetched.
             ended: keys of the terminal rollouts.
             events: the attempts partition from before the first unfinished task, up to its end.
-            now: microseconds since the epoch, by the log's clock; all leases begin anew.
         """
         self._ledgers[partition] = Ledger(position)
         known = self._ended.setdefault(partition, EndedIds())
@@ -62,10 +69,6 @@ class Dispatcher:
         actions: list[Action] = []
         for happened in events:
             actions += self.read(happened)
-        for judge in (j for r, j in self._judges.items() if self._places[r] == partition):
-            for attempt in judge.attempts.values():
-                if attempt.end is None:
-                    self._signs[attempt.attempt_id] = now
         return actions
 
     def revoked(self, partitions: Iterable[int]) -> None:
@@ -140,8 +143,8 @@ class Dispatcher:
         if ledger is not None:
             ledger.finish(offset)
 
-    def take(self) -> Start | Withdraw | None:
-        """The next task that may start, in the order of fetching; it is this runner's to start or to withdraw."""
+    def take(self) -> Start | Withdraw | GiveUp | None:
+        """The next task that may start, in the order of fetching; it is this runner's to start or to end."""
         while self._ready:
             entry = self._ready.popleft()
             if entry.state is not State.READY:
@@ -150,11 +153,14 @@ class Dispatcher:
             if judge is not None and judge.cancel_requested_at is not None:
                 entry.state = State.WITHDRAWN
                 return Withdraw(entry)
-            entry.state = State.HERE
-            entry.delivery += 1
-            entry.attempt_id = attempt_id_of(entry.task.rollout_id, entry.task.attempt, entry.delivery)
+            delivery = entry.delivery + 1
+            attempt_id = attempt_id_of(entry.task.rollout_id, entry.task.attempt, delivery)
+            if entry.losses >= self._max_deliveries:
+                entry.state = State.WITHDRAWN
+                return GiveUp(entry, attempt_id, delivery)
+            entry.state, entry.delivery, entry.attempt_id = State.HERE, delivery, attempt_id
             self._in_hand[entry.partition] = self._in_hand.get(entry.partition, 0) + 1
-            return Start(entry, entry.attempt_id, entry.delivery)
+            return Start(entry, attempt_id, delivery, entry.losses > 0, entry.child_deaths)
         return None
 
     def unstarted(self, start: Start) -> None:
@@ -201,26 +207,13 @@ class Dispatcher:
         if verdict is Verdict.CLOSES:
             return self._closed(rollout_id, partition, event)
         if verdict is Verdict.COUNTS:
-            return self._ended_attempt(rollout_id, event)
-        if verdict is Verdict.STARTED or verdict is Verdict.SIGN:
-            return self._sign(happened, verdict)
+            return self._ended_attempt(judge, event)
+        if verdict is Verdict.STARTED:
+            return self._started(event)
+        if event.type == "cancel_requested":
+            entries = self._entries.get(rollout_id, {})
+            return [Cancel(e.attempt_id) for e in entries.values() if e.state is State.HERE]
         return []
-
-    def leases_over(self, now: int, lease: int) -> list[LeaseOver]:
-        """Attempts elsewhere that gave no sign of life for `lease` microseconds."""
-        return [
-            LeaseOver(entry, entry.attempt_id, entry.delivery)
-            for entries in self._entries.values()
-            for entry in entries.values()
-            if entry.state is State.ELSEWHERE
-            and entry.partition in self._ledgers
-            and now - self._signs.get(entry.attempt_id, now) > lease
-        ]
-
-    def renew(self, now: int) -> None:
-        """Every lease begins anew: the log could not be read for a while."""
-        for attempt_id in self._signs:
-            self._signs[attempt_id] = now
 
     def _place(self, entry: Entry, judge: EndJudge) -> bool:
         """Where the log says that the task's attempt stands; False if it has ended."""
@@ -232,42 +225,39 @@ class Dispatcher:
             entry.attempt_id, entry.delivery = latest.attempt_id, latest.delivery
             if latest.end is None:
                 entry.state = State.ELSEWHERE
+            _count_losses(entry, judge)
         return True
 
-    def _sign(self, happened: Happened, verdict: Verdict) -> list[Action]:
-        event = happened.event
-        entries = self._entries.get(event.rollout_id)
-        if event.type == "cancel_requested":
-            return [Cancel(e.attempt_id) for e in (entries or {}).values() if e.state is State.HERE]
-        entry = entries.get(event.attempt) if entries else None
-        attempt_id = event.attempt_id or ""
-        if entry is not None and entry.state is State.HERE and entry.attempt_id == attempt_id:
-            if verdict is Verdict.STARTED and event.worker_id != self._worker_id:
-                return self._overtaken(entry, happened)
+    def _started(self, event: AttemptEvent) -> list[Action]:
+        entry = self._entries.get(event.rollout_id, {}).get(event.attempt)
+        if entry is None:
             return []
-        self._signs[attempt_id] = max(happened.at, self._signs.get(attempt_id, 0))
-        if entry is not None and verdict is Verdict.STARTED and entry.state is State.READY:
-            entry.state, entry.attempt_id, entry.delivery = State.ELSEWHERE, attempt_id, event.delivery
+        later = event.delivery > entry.delivery
+        if entry.state is State.HERE:
+            same = entry.attempt_id == event.attempt_id and event.worker_id != self._worker_id
+            return self._overtaken(entry, event) if same or later else []
+        if later and entry.state in (State.READY, State.ELSEWHERE):
+            entry.state, entry.attempt_id, entry.delivery = State.ELSEWHERE, event.attempt_id or "", event.delivery
         return []
 
-    def _overtaken(self, entry: Entry, happened: Happened) -> list[Action]:
+    def _overtaken(self, entry: Entry, why: AttemptEvent) -> list[Action]:
         """Another runner's start of the same delivery came first: one of the two has slept through a rebalance."""
+        abandon = Abandon(entry.attempt_id, why)
         self._let_go(entry)
         if entry.partition in self._ledgers:
-            entry.state = State.ELSEWHERE
-            self._signs[entry.attempt_id] = happened.at
+            entry.state, entry.attempt_id, entry.delivery = State.ELSEWHERE, why.attempt_id or "", why.delivery
         else:
             entry.state = State.FINISHED
             self._drop(entry)
-        return [Abandon(entry.attempt_id, happened.event)]
+        return [abandon]
 
-    def _ended_attempt(self, rollout_id: str, event: AttemptEvent) -> list[Action]:
-        self._signs.pop(event.attempt_id or "", None)
-        entry = self._entries.get(rollout_id, {}).get(event.attempt)
+    def _ended_attempt(self, judge: EndJudge, event: AttemptEvent) -> list[Action]:
+        entry = self._entries.get(event.rollout_id, {}).get(event.attempt)
         if entry is None:
             return []
         if event.type != "lost":
             return self._finish(entry, event)
+        _count_losses(entry, judge)
         if entry.attempt_id != event.attempt_id or entry.state not in (State.HERE, State.ELSEWHERE):
             return []
         actions: list[Action] = []
@@ -321,8 +311,12 @@ class Dispatcher:
                 self._forget(entry.task.rollout_id)
 
     def _forget(self, rollout_id: str) -> None:
-        judge = self._judges.pop(rollout_id, None)
+        self._judges.pop(rollout_id, None)
         self._places.pop(rollout_id, None)
-        if judge is not None:
-            for attempt_id in judge.attempts:
-                self._signs.pop(attempt_id, None)
+
+
+def _count_losses(entry: Entry, judge: EndJudge) -> None:
+    ends = [a.end for a in judge.attempts.values() if a.attempt == entry.task.attempt]
+    reasons = [end.lost_reason for end in ends if end is not None and end.type == "lost"]
+    entry.losses = sum(reason != GIVEN_BACK for reason in reasons)
+    entry.child_deaths = reasons.count(CHILD_DIED)

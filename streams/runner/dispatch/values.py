@@ -13,7 +13,7 @@ class State(Enum):
     READY = "ready"  # waits for a free slot here
     HERE = "here"  # started here; its end was not read back yet
     ELSEWHERE = "elsewhere"  # started by another worker, or by an earlier process
-    WITHDRAWN = "withdrawn"  # a cancel was asked for before it started; its end was not read back yet
+    WITHDRAWN = "withdrawn"  # its end is written without a start, and was not read back yet
     FINISHED = "finished"
 
 
@@ -26,20 +26,40 @@ class Entry(msgspec.Struct, kw_only=True, gc=False):
     state: State = State.READY
     attempt_id: str = ""  # of its latest delivery
     delivery: int = 0  # of its latest delivery
+    losses: int = 0  # deliveries that were lost by their lease or by a child's death
+    child_deaths: int = 0
 
 
 class Start(msgspec.Struct, frozen=True, gc=False):
-    """Start this delivery here."""
+    """Start this delivery here.
+
+    Attributes:
+        alone: in a child process of its own: an earlier delivery was lost, and its agent may be why.
+        child_deaths: how many deliveries of the attempt took their process with them.
+    """
 
     entry: Entry
     attempt_id: str
     delivery: int
+    alone: bool = False
+    child_deaths: int = 0
 
 
 class Withdraw(msgspec.Struct, frozen=True, gc=False):
     """Write the final `cancelled` of a task that nobody has started."""
 
     entry: Entry
+
+
+class GiveUp(msgspec.Struct, frozen=True, gc=False):
+    """Write the dead letter and the final `failed` of a task that was lost too often.
+
+    The ids are those of the next delivery.
+    """
+
+    entry: Entry
+    attempt_id: str
+    delivery: int
 
 
 class Abandon(msgspec.Struct, frozen=True, gc=False):
@@ -58,20 +78,11 @@ class Cancel(msgspec.Struct, frozen=True, gc=False):
     attempt_id: str
 
 
-class LeaseOver(msgspec.Struct, frozen=True, gc=False):
-    """An attempt elsewhere has given no sign of life for a lease."""
-
-    entry: Entry
-    attempt_id: str
-    delivery: int
-
-
 class Happened(msgspec.Struct, frozen=True, gc=False):
-    """An event with its place in the attempts partition. `at` is its append time, microseconds since the epoch."""
+    """An event with its offset in a partition of attempts."""
 
     partition: int
     offset: int
-    at: int
     event: AttemptEvent
 
 

@@ -2,9 +2,13 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +24,7 @@ from headrace.streams.runner.options import RunnerOptions
 from headrace.streams.runner.runner import Runner
 from headrace.streams.settings import Settings
 
+COMMAND = str(Path(sys.executable).parent / "headrace")
 PATIENCE_SECONDS = 60.0
 
 
@@ -115,3 +120,37 @@ RunnerMaker = Callable[..., AbstractAsyncContextManager[Runner]]
 def pipeline(settings: Settings) -> Pipeline:
     """Topics of one test."""
     return Pipeline(settings)
+
+
+Commands = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def commands(pipeline: Pipeline) -> Iterator[Commands]:
+    """Starts `headrace` commands on the test's topics, with short leases; each has said that it is ready."""
+    started: list[subprocess.Popen[str]] = []
+    settings = pipeline.settings
+
+    def start(*arguments: str, **env: str) -> "subprocess.Popen[str]":
+        joins = {
+            "HEADRACE_BOOTSTRAP": settings.bootstrap,
+            "HEADRACE_PREFIX": settings.prefix,
+            "HEADRACE_PARTITIONS": str(settings.partitions),
+            "HEADRACE_HEARTBEAT": "PT1S",
+            "HEADRACE_LEASE": "PT3S",
+        }
+        process = subprocess.Popen(
+            [COMMAND, *arguments], env={**os.environ, **joins, **env}, stdout=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        assert process.stdout is not None
+        assert "ready" in json.loads(process.stdout.readline())
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        assert process.stdout is not None
+        process.stdout.close()

@@ -221,8 +221,8 @@ async def test_unreadable_tasks_are_dead_letters_and_the_rest_goes_on(pipeline) 
         return 1.0
 
     topic = pipeline.settings.topic("tasks")
-    pipeline.producer.produce(topic, b"garbage", b"x", 0)
-    pipeline.producer.produce(topic, b"", b"y", 1)
+    pipeline.producer.produce(topic, b"garbage", b"x")
+    pipeline.producer.produce(topic, b"", b"y")
     pipeline.producer.flush()
     ids = pipeline.tasks(*range(6))
     misplaced = pipeline.message(_task("z"))

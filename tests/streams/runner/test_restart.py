@@ -1,24 +1,21 @@
-"""The real command: killed in the middle, stopped politely, and with a broker that goes away."""
+"""The real command: killed in the middle, stopped politely, restarted in its place, with a broker that goes away."""
 
 import asyncio
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from headrace import rollout
 from headrace.streams.kafka.clients import make_consumer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-COMMAND = str(Path(sys.executable).parent / "headrace")
 AGENT = """
 import asyncio
 from headrace import rollout
@@ -30,50 +27,20 @@ async def agent(task):
 """
 
 
-class Process:
-    """A `headrace runner`."""
-
-    def __init__(self, pipeline: Any, file: Path, *more: str) -> None:
-        settings = pipeline.settings
-        env = {
-            **os.environ,
-            "HEADRACE_BOOTSTRAP": settings.bootstrap,
-            "HEADRACE_PREFIX": settings.prefix,
-            "HEADRACE_PARTITIONS": str(settings.partitions),
-            "HEADRACE_HEARTBEAT": "PT1S",
-            "HEADRACE_LEASE": "PT3S",
-        }
-        self.popen = subprocess.Popen(
-            [COMMAND, "runner", f"{file}:agent", "--concurrency", "50", *more],
-            env=env,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def ready(self) -> dict[str, Any]:
-        assert self.popen.stdout is not None
-        return json.loads(self.popen.stdout.readline())
-
-    def end(self, number: int) -> int:
-        self.popen.send_signal(number)
-        return self.popen.wait(60)
-
-
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "agent.py"
-    path.write_text(AGENT)
-    return path
+def runner(tmp_path: Path, commands: Any) -> Any:
+    """Starts a `headrace runner` of that agent."""
+    (tmp_path / "agent.py").write_text(AGENT)
+
+    def start(*more: str, **env: str) -> Any:
+        return commands("runner", f"{tmp_path / 'agent.py'}:agent", "--concurrency", "50", *more, **env)
+
+    return start
 
 
-@pytest.fixture
-def processes() -> Iterator[list[Process]]:
-    started: list[Process] = []
-    yield started
-    for process in started:
-        if process.popen.poll() is None:
-            process.popen.kill()
-            process.popen.wait()
+async def end(process: Any, number: int) -> int:
+    process.send_signal(number)
+    return await asyncio.to_thread(process.wait, 60)
 
 
 def counting_ends(pipeline: Any) -> Counter[str]:
@@ -88,8 +55,6 @@ def counting_ends(pipeline: Any) -> Counter[str]:
 
 def committed(pipeline: Any) -> int:
     """What the group has committed, over all partitions."""
-    from confluent_kafka import TopicPartition
-
     settings = pipeline.settings
     consumer = make_consumer(settings, "test", group="runner")
     topic = settings.topic("tasks")
@@ -98,30 +63,29 @@ def committed(pipeline: Any) -> int:
     return sum(max(0, tp.offset) for tp in found)
 
 
-async def test_a_killed_runner_loses_nothing_and_repeats_nothing(pipeline, file, processes) -> None:
+async def test_a_killed_runner_loses_nothing_and_repeats_nothing(pipeline, runner, commands) -> None:
+    commands("processor", "lifecycle")
     ids = pipeline.tasks(*range(600))
-    processes.append(Process(pipeline, file))
-    assert (await asyncio.to_thread(processes[0].ready))["ready"] == "runner"
+    first = runner()
     await pipeline.until(lambda: len(counting_ends(pipeline)) > 100)
-    processes[0].end(signal.SIGKILL)
+    await end(first, signal.SIGKILL)
     before = set(counting_ends(pipeline))
     assert len(before) < 600
-    processes.append(Process(pipeline, file))
+    second = runner()
     judges = await pipeline.closed(ids)
     assert counting_ends(pipeline) == dict.fromkeys(ids, 1)
     assert all(j.ignored_ends == 0 for j in judges.values())
     again = [r for r in before if len(judges[r].attempts) > 1]
     assert again == []
-    assert await asyncio.to_thread(processes[1].end, signal.SIGTERM) == 0
+    assert await end(second, signal.SIGTERM) == 0
     assert committed(pipeline) == 600
 
 
-async def test_a_second_runner_takes_its_share_and_nothing_runs_twice(pipeline, file, processes) -> None:
-    ids = pipeline.tasks(*range(400))
-    processes.append(Process(pipeline, file, "--concurrency", "20"))
+async def test_a_second_runner_takes_its_share_and_nothing_runs_twice(pipeline, runner) -> None:
+    pipeline.tasks(*range(400))
+    processes = [runner("--concurrency", "20")]
     await pipeline.until(lambda: len(counting_ends(pipeline)) > 50)
-    processes.append(Process(pipeline, file, "--concurrency", "20"))
-    await asyncio.to_thread(processes[1].ready)
+    processes.append(runner("--concurrency", "20"))
     await asyncio.sleep(2)  # it joins the group in the middle of the work
     ids = pipeline.tasks(*range(800))
     judges = await pipeline.closed(ids)
@@ -129,17 +93,83 @@ async def test_a_second_runner_takes_its_share_and_nothing_runs_twice(pipeline, 
     assert counting_ends(pipeline) == dict.fromkeys(ids, 1)
     assert all(len(j.attempts) == 1 for j in judges.values())
     assert len(workers) == 2
-    assert [await asyncio.to_thread(p.end, signal.SIGTERM) for p in processes] == [0, 0]
+    assert [await end(p, signal.SIGTERM) for p in processes] == [0, 0]
 
 
-async def test_sigterm_finishes_what_runs_and_commits(pipeline, file, processes) -> None:
+async def test_sigterm_finishes_what_runs_and_commits(pipeline, runner) -> None:
     pipeline.tasks(*range(400))
-    processes.append(Process(pipeline, file))
+    process = runner()
     await pipeline.until(lambda: len(counting_ends(pipeline)) > 20)
-    assert await asyncio.to_thread(processes[0].end, signal.SIGTERM) == 0
+    assert await end(process, signal.SIGTERM) == 0
     judges = pipeline.judges()
     assert all(j.closed and j.closing.type == "succeeded" for j in judges.values())
     assert committed(pipeline) == len(judges)
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+async def test_a_rolling_restart_of_static_members_moves_nothing_and_repeats_nothing(
+    pipeline, protocol: str, caplog
+) -> None:
+    pipeline.settings = pipeline.settings.model_copy(update={"group_protocol": protocol})
+    caplog.set_level("INFO")
+
+    @rollout
+    async def agent(task: Any) -> float:
+        await asyncio.sleep(0.1)
+        return 1.0
+
+    def member(name: str) -> Any:
+        return pipeline.runner(agent, worker_id=name, static=True, concurrency=2)
+
+    def assignments(name: str) -> int:
+        return sum(m.startswith(f"runner {name} works on partitions") for m in caplog.messages)
+
+    def owned(*runners: Any) -> list[frozenset[int]]:
+        return [r._dispatcher.owned for r in runners]
+
+    ids = pipeline.tasks(*range(200))
+    async with AsyncExitStack() as first, AsyncExitStack() as second:
+        one, two = await first.enter_async_context(member("m1")), await second.enter_async_context(member("m2"))
+        await pipeline.until(lambda: all(owned(one, two)) and sum(map(len, owned(one, two))) == 3)
+        before = owned(one, two)
+        for name, stack, other in (("m1", first, "m2"), ("m2", second, "m1")):
+            seen = assignments(other)
+            await stack.aclose()
+            again = await stack.enter_async_context(member(name))
+            await pipeline.until(lambda again=again: bool(owned(again)[0]))
+            assert owned(again) == [before[name == "m2"]]
+            assert assignments(other) == seen, "the other member was rebalanced"
+        judges = await pipeline.closed(ids)
+    assert all(len(j.attempts) == 1 for j in judges.values())
+    assert counting_ends(pipeline) == dict.fromkeys(ids, 1)
+
+
+async def test_a_static_member_that_was_killed_gets_its_place_back(pipeline, runner, commands) -> None:
+    commands("processor", "lifecycle")
+    ids = pipeline.tasks(*range(300))
+    arguments = ("--worker-id", "static-1", "--static")
+    first = runner(*arguments)
+    await pipeline.until(lambda: len(counting_ends(pipeline)) > 20)
+    await end(first, signal.SIGKILL)
+    second = runner(*arguments)  # the group still has the first, for a session time-out
+    await pipeline.closed(ids)
+    assert await end(second, signal.SIGTERM) == 0
+
+
+async def test_a_rollout_longer_than_the_longest_poll_interval_is_run_once(pipeline, caplog) -> None:
+    properties = {"max.poll.interval.ms": 6000, "session.timeout.ms": 6000}  # the least that the brokers take
+    pipeline.settings = pipeline.settings.model_copy(update={"group_protocol": "classic", "kafka": properties})
+
+    @rollout
+    async def agent(task: Any) -> float:
+        await asyncio.sleep(14 if task == 0 else 0)
+        return 1.0
+
+    ids = pipeline.tasks(*range(500))  # more than is fetched ahead, so that the partitions are paused
+    async with pipeline.runner(agent, concurrency=1):
+        judges = await pipeline.closed(ids)
+    assert all(len(j.attempts) == 1 for j in judges.values())
+    assert "put out of its group" not in caplog.text
 
 
 async def test_a_broker_away_for_ten_seconds_loses_nothing(pipeline, kafka) -> None:
