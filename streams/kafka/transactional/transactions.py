@@ -98,9 +98,14 @@ class Transactions:
 
     def _flushed(self, positions: list[LogPosition]) -> list[LogPosition]:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while self._producer.flush(CALL_SECONDS):
-            if self._stopping() or time.monotonic() > deadline:
-                raise SessionLostError(f"{self._id}: the brokers do not take records; trying again with new clients")
+        try:
+            while self._producer.flush(CALL_SECONDS):
+                if self._stopping() or time.monotonic() > deadline:
+                    raise SessionLostError(
+                        f"{self._id}: the brokers do not take records; trying again with new clients"
+                    )
+        except KafkaException as error:  # fenced, most often
+            raise self._lost("flush", error) from error
         if any(p.offset < 0 for p in positions):
             raise SessionLostError(f"{self._id}: the brokers refused a record of the transaction")
         return positions

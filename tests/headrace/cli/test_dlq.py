@@ -1,13 +1,17 @@
 """`headrace dlq` on a real broker."""
 
 import base64
+import json
+import os
 import subprocess
 import sys
 from collections import Counter
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from headrace.cli.dlq import app
 from headrace.schemas.records import Reward
 from headrace.streams.errors import FencedError
 from headrace.streams.kafka import dead_letters
@@ -59,12 +63,35 @@ class Spans:
         assert self._producer.flush(30) == 0
 
 
+class Command:
+    """`headrace dlq` in this process: a command costs a second of its own."""
+
+    def __init__(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.environment = os.environ | {"HEADRACE_BOOTSTRAP": settings.bootstrap, "HEADRACE_PREFIX": settings.prefix}
+        for name in ("HEADRACE_BOOTSTRAP", "HEADRACE_PREFIX"):
+            monkeypatch.setenv(name, self.environment[name])
+
+    def __call__(self, *arguments: str) -> Any:
+        return CliRunner().invoke(app, arguments)
+
+    def json(self, *arguments: str) -> list[Any]:
+        """The objects that a successful run prints."""
+        done = self(*arguments, "--json")
+        assert done.exit_code == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def dlq(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Command:
+    return Command(settings, monkeypatch)
+
+
 @pytest.fixture
 def spans(settings: Settings) -> Spans:
     return Spans(settings)
 
 
-def test_list_show_and_count(headrace: Any, settings: Settings, spans: Spans) -> None:
+def test_list_show_and_count(dlq: Command, settings: Settings, spans: Spans) -> None:
     topic = spans.topic
     spans.write(b"garbage", headers=[("traceparent", b"00-1")])
     spans.bury()
@@ -73,7 +100,7 @@ def test_list_show_and_count(headrace: Any, settings: Settings, spans: Spans) ->
     spans.bury(1, "wrong_record")
     spans.bury(1, "wrong_record", "another")
 
-    first, second = headrace.json("dlq", "list", "--json")
+    first, second = dlq.json("list")
     assert first == {
         "topic": f"{topic}.dlq",
         "partition": 0,
@@ -92,38 +119,36 @@ def test_list_show_and_count(headrace: Any, settings: Settings, spans: Spans) ->
     }
     assert first["at"] > 1_600_000_000_000_000
     assert (second["reason"], second["reader"]) == ("wrong_record", "assembler")
-    assert headrace.json("dlq", "list", "--json", "--reason", "wrong_record") == [second]
-    assert headrace.json("dlq", "list", "--json", "--topic", "rewards") == []
-    assert "unknown_framing" in headrace("dlq", "list").stdout
+    assert dlq.json("list", "--reason", "wrong_record") == [second]
+    assert dlq.json("list", "--topic", "rewards") == []
+    assert "unknown_framing" in dlq("list").stdout
     counts = {"unknown_framing": 1, "wrong_record": 1}
-    assert headrace.json("dlq", "count", "--json") == [
-        {"topic": f"{topic}.dlq", "letters": 2, "dead": 2, "replayed": 0, "reasons": counts}
-    ]
-    assert "wrong_record 1" in headrace("dlq", "count").stdout
+    assert dlq.json("count") == [{"topic": f"{topic}.dlq", "letters": 2, "dead": 2, "replayed": 0, "reasons": counts}]
+    assert "wrong_record 1" in dlq("count").stdout
 
-    (shown,) = headrace.json("dlq", "show", f"{topic}.dlq", "0", "0", "--json")
+    (shown,) = dlq.json("show", f"{topic}.dlq", "0", "0")
     assert base64.b64decode(shown["value_base64"]) == b"garbage"
     assert shown["record"] is None
     assert shown["undecoded"].startswith("unknown_framing")
     assert ["traceparent", "00-1"] in shown["headers"]
-    (shown,) = headrace.json("dlq", "show", "spans", "0", "1", "--json")
+    (shown,) = dlq.json("show", "spans", "0", "1")
     assert shown["record"]["type"] == "Reward"
     for arguments in (("spans", "0", "3"), ("spans", "7", "0"), ("nothing", "0", "0")):
-        assert headrace("dlq", "show", *arguments).returncode == 1
+        assert dlq("show", *arguments).exit_code == 1
 
 
-def test_replay_puts_the_record_back_as_it_was_at_most_three_times(headrace: Any, spans: Spans) -> None:
+def test_replay_puts_the_record_back_as_it_was_at_most_three_times(dlq: Command, spans: Spans) -> None:
     spans.write(b"garbage", headers=[("traceparent", b"00-1"), ("none", None)])
     spans.write(None, headers=[("traceparent", b"00-2")])
     spans.bury()
     one, other = f"{spans.topic}/1/0", f"{spans.topic}/1/1"
 
-    assert headrace("dlq", "replay").returncode == 2
-    (dry,) = headrace.json("dlq", "replay", "--id", "spans/1/0", "--dry-run", "--json")
+    assert dlq("replay").exit_code == 2
+    (dry,) = dlq.json("replay", "--id", "spans/1/0", "--dry-run")
     assert (dry["id"], dry["replays"], dry["replayed_offset"], dry["state"]) == (one, 1, None, "dead")
     assert len(spans.there()) == 2
 
-    (done,) = headrace.json("dlq", "replay", "--id", "spans/1/0", "--json")
+    (done,) = dlq.json("replay", "--id", "spans/1/0")
     assert (done["id"], done["replays"], done["replayed_offset"], done["state"]) == (one, 1, 2, "replayed")
     again = spans.there()[2]
     assert (again.key(), again.value(), again.offset()) == (b"key-\xff", b"garbage", 2)
@@ -133,42 +158,42 @@ def test_replay_puts_the_record_back_as_it_was_at_most_three_times(headrace: Any
         ("headrace.replay.of", one.encode()),
         ("headrace.replay.count", b"1"),
     ]
-    assert [row["state"] for row in headrace.json("dlq", "list", "--json")] == ["replayed", "dead"]
-    assert "replayed 1x" in headrace("dlq", "list").stdout
+    assert [row["state"] for row in dlq.json("list")] == ["replayed", "dead"]
+    assert "replayed 1x" in dlq("list").stdout
 
-    (done,) = headrace.json("dlq", "replay", "--all", "--json")  # the other; what was replayed is passed over
+    (done,) = dlq.json("replay", "--all")  # the other; what was replayed is passed over
     assert done["id"] == other
     assert spans.there()[3].value() is None
-    assert headrace.json("dlq", "replay", "--all", "--json") == []
-    headrace.json("dlq", "replay", "--id", one, "--json")
+    assert dlq.json("replay", "--all") == []
+    dlq.json("replay", "--id", one)
 
     spans.bury(again.offset() or 0)  # the replays of the one fail again
-    letters = {row["id"]: row for row in headrace.json("dlq", "list", "--json")}
+    letters = {row["id"]: row for row in dlq.json("list")}
     assert letters[f"{spans.topic}/1/2"]["replay_of"] == [one]
     assert letters[f"{spans.topic}/1/2"]["replays"] == 2
     last = f"{spans.topic}/1/{max(m.offset() or 0 for m in spans.there() if m.value() == b'garbage')}"
-    (done,) = headrace.json("dlq", "replay", "--id", last, "--json")
+    (done,) = dlq.json("replay", "--id", last)
     assert done["replays"] == 3
     before = len(spans.there())
     for letter in (one, last):
-        refused = headrace("dlq", "replay", "--id", letter)
-        assert refused.returncode == 1
+        refused = dlq("replay", "--id", letter)
+        assert refused.exit_code == 1
         assert one in refused.stderr
         assert "3 times" in refused.stderr
     assert len(spans.there()) == before
-    unknown = headrace("dlq", "replay", "--id", "spans/1/999")
-    assert (unknown.returncode, "spans.v1/1/999" in unknown.stderr) == (1, True)
+    unknown = dlq("replay", "--id", "spans/1/999")
+    assert (unknown.exit_code, "spans.v1/1/999" in unknown.stderr) == (1, True)
 
 
 def test_a_replay_that_is_killed_or_overtaken_writes_each_letter_once(
-    headrace: Any, settings: Settings, spans: Spans
+    dlq: Command, settings: Settings, spans: Spans
 ) -> None:
     count = MOST_LETTERS + 20
     for n in range(count):
         spans.write(b"garbage %d" % n)
     spans.bury()
 
-    killed = subprocess.run([sys.executable, "-c", KILLED], env=headrace.environment, timeout=60, check=False)
+    killed = subprocess.run([sys.executable, "-c", KILLED], env=dlq.environment, timeout=60, check=False)
     assert killed.returncode == -9
     assert len(spans.there()) == count
 
@@ -181,4 +206,4 @@ def test_a_replay_that_is_killed_or_overtaken_writes_each_letter_once(
     copies = Counter(message.value() for message in spans.there())
     assert len(copies) == count
     assert set(copies.values()) == {2}
-    assert headrace.json("dlq", "replay", "--topic", "spans", "--json") == []
+    assert dlq.json("replay", "--topic", "spans") == []
