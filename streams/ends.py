@@ -101,12 +101,12 @@ class EndJudge(msgspec.Struct):
         if offset <= self.last_offset:
             return Verdict.IGNORED
         self.last_offset = offset
-        if self.facts is None and event.task is not None:
-            self.facts = event.task
         ends = is_end(event)
         if self.closing is not None:
             self.ignored_ends += ends
             return Verdict.IGNORED
+        if self.facts is None and event.task is not None:
+            self.facts = event.task
         if ends:
             return self._read_end(event, offset)
         if event.type == "started":

@@ -1,11 +1,12 @@
 """Millions of ids in little memory: 64-bit hashes, each with a number if wanted."""
 
-from array import array
 from bisect import bisect_left
 
 import numpy as np
+import numpy.typing as npt
 
-RECENT = 65_536
+RECENT = 8_192  # in a dict, some 150 bytes each, until they are merged into the sorted arrays
+GONE = -(2**63)
 
 
 class HashedIds:
@@ -16,25 +17,27 @@ class HashedIds:
 
     def __init__(self) -> None:
         self._recent: dict[int, int] = {}
-        self._hashes = array("q")
-        self._numbers = array("q")
+        self._hashes: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._numbers: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._sorted = self._hashes.data  # bisect on it makes no numpy scalars
 
     def __contains__(self, id_: str) -> bool:
         return self.get(id_) is not None
 
     def __len__(self) -> int:
-        return len(self._hashes) + len(self._recent)
+        """How many ids there are, give or take those discarded a moment ago."""
+        return len(self._hashes) + sum(self._place(key) is None for key in self._recent)
 
     def get(self, id_: str) -> int | None:
         """The number of an id, `None` for one that is not there."""
         key = hash(id_)
         number = self._recent.get(key)
-        if number is not None:
-            return number
-        place = bisect_left(self._hashes, key)
-        if place < len(self._hashes) and self._hashes[place] == key:
-            return self._numbers[place]
-        return None
+        if number is None:
+            place = self._place(key)
+            if place is None:
+                return None
+            number = int(self._numbers[place])
+        return None if number == GONE else number
 
     def add(self, id_: str, number: int = 0) -> None:
         """Keeps an id, or gives a known one another number."""
@@ -42,12 +45,34 @@ class HashedIds:
         if len(self._recent) >= RECENT:
             self._merge()
 
+    def discard(self, id_: str) -> None:
+        """Forgets an id."""
+        key = hash(id_)
+        if self._place(key) is None:
+            self._recent.pop(key, None)
+        else:
+            self._recent[key] = GONE
+
+    def _place(self, key: int) -> int | None:
+        place = bisect_left(self._sorted, key)
+        return place if place < len(self._sorted) and self._sorted[place] == key else None
+
     def _merge(self) -> None:
-        recent = np.fromiter(self._recent.items(), dtype=[("hash", "<i8"), ("number", "<i8")], count=len(self._recent))
-        # The recent ones stand first: of equal hashes numpy keeps the first.
-        hashes = np.concatenate([recent["hash"], np.frombuffer(self._hashes, dtype=np.int64)])
-        numbers = np.concatenate([recent["number"], np.frombuffer(self._numbers, dtype=np.int64)])
-        hashes, index = np.unique(hashes, return_index=True)
-        self._hashes = array("q", hashes.tobytes())
-        self._numbers = array("q", numbers[index].tobytes())
+        count = len(self._recent)
+        hashes = np.fromiter(self._recent.keys(), dtype=np.int64, count=count)
+        numbers = np.fromiter(self._recent.values(), dtype=np.int64, count=count)
         self._recent.clear()
+        order = np.argsort(hashes)
+        hashes, numbers = hashes[order], numbers[order]
+        places = np.searchsorted(self._hashes, hashes)
+        known = np.zeros(count, dtype=bool)
+        inside = places < len(self._hashes)
+        known[inside] = self._hashes[places[inside]] == hashes[inside]
+        self._numbers[places[known]] = numbers[known]
+        fresh = ~known & (numbers != GONE)
+        merged_hashes = np.insert(self._hashes, places[fresh], hashes[fresh])
+        merged_numbers = np.insert(self._numbers, places[fresh], numbers[fresh])
+        if (gone := merged_numbers == GONE).any():
+            merged_hashes, merged_numbers = merged_hashes[~gone], merged_numbers[~gone]
+        self._hashes, self._numbers = merged_hashes, merged_numbers
+        self._sorted = self._hashes.data

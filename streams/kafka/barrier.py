@@ -19,16 +19,18 @@ ATTEMPT_SECONDS = 1.0  # librdkafka looks for a leader as long as it may, on met
 RETRY_SECONDS = 0.02
 
 
-def end_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+def end_offsets(
+    admin: AdminClient, partitions: Iterable[tuple[str, int]], *, patience: float = TIMEOUT_SECONDS
+) -> dict[tuple[str, int], int]:
     """The read_uncommitted end of each (topic, partition).
 
     A partition without a leader (its topic was made a moment ago, or its broker has gone) is asked about again.
 
     Raises:
-        BrokerUnavailableError: no answer.
+        BrokerUnavailableError: no answer within `patience` seconds.
     """
     latest = OffsetSpec.latest()
-    return _offsets(admin, dict.fromkeys(partitions, latest))
+    return _offsets(admin, dict.fromkeys(partitions, latest), patience)
 
 
 def offsets_at(admin: AdminClient, times: dict[tuple[str, int], int]) -> dict[tuple[str, int], int]:
@@ -39,13 +41,13 @@ def offsets_at(admin: AdminClient, times: dict[tuple[str, int], int]) -> dict[tu
     Raises:
         BrokerUnavailableError: no answer.
     """
-    return _offsets(admin, {at: OffsetSpec.for_timestamp(time) for at, time in times.items()})
+    return _offsets(admin, {at: OffsetSpec.for_timestamp(time) for at, time in times.items()}, TIMEOUT_SECONDS)
 
 
-def _offsets(admin: AdminClient, specs: dict[tuple[str, int], Any]) -> dict[tuple[str, int], int]:
+def _offsets(admin: AdminClient, specs: dict[tuple[str, int], Any], patience: float) -> dict[tuple[str, int], int]:
     found: dict[tuple[str, int], int] = {}
     left = list(specs)
-    deadline = time.monotonic() + TIMEOUT_SECONDS
+    deadline = time.monotonic() + patience
     while left:
         failed: dict[tuple[str, int], KafkaException] = {}
         wanted: dict[TopicPartition, Any] = {TopicPartition(t, p): specs[t, p] for t, p in left}

@@ -4,18 +4,18 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-import msgspec
-
-from headrace.schemas.records import AttemptEvent, ErrorInfo, Record, RolloutState, Task
-from headrace.streams.codec import Codec, DecodeError
-from headrace.streams.errors import RecordTooLargeError
-from headrace.streams.kafka.barrier import end_offsets
-from headrace.streams.kafka.clients import make_admin
-from headrace.streams.kafka.messages import MessageMaker, OutMessage
-from headrace.streams.kafka.reading import BEGINNING, read_to_end
-from headrace.streams.kafka.rereading import Rereader
+from headrace.schemas.records import AttemptEvent, Record, RolloutState, Task
+from headrace.streams.errors import BrokerUnavailableError, RecordTooLargeError
+from headrace.streams.kafka.log_reader import LogReader
+from headrace.streams.kafka.messages import Message, MessageMaker, OutMessage
+from headrace.streams.kafka.old_records import OldRecords
 from headrace.streams.kafka.transactional import LogEntry, Output, Processor, TopicPartitionKey
+from headrace.streams.kafka.transactional.intake import Intake, RefusedError
+from headrace.streams.lifecycle.answers import TaskAnswers, smaller
+from headrace.streams.lifecycle.cleaning import TaskCleaner
 from headrace.streams.lifecycle.machine import (
+    EXTERNAL,
+    TERMINAL,
     Change,
     Rollout,
     apply_event,
@@ -23,17 +23,16 @@ from headrace.streams.lifecycle.machine import (
     from_facts,
     from_task,
 )
-from headrace.streams.lifecycle.store import Held, PartitionStore, Reread, retry_of
+from headrace.streams.lifecycle.store import Held, PartitionStore, Reread
 from headrace.streams.lifecycle.timers import OPEN_TOO_LONG, UNRESPONSIVE, Limits, event_of, overdue, silent
 from headrace.streams.settings import Settings
-from headrace.streams.task_facts import NO_INPUT, facts_of
 
 log = logging.getLogger(__name__)
 
-EXTERNAL = "external"
 TOO_LARGE = "too_large"
 UNKNOWN_ROLLOUT = "unknown_rollout"
-TASK_MISSING = ErrorInfo(type="task_missing", message="the task of the rollout can no longer be read")
+STATUS = "status"
+ROLLOUTS = "rollouts"
 
 
 class LifecycleProcessor(Processor):
@@ -48,39 +47,43 @@ class LifecycleProcessor(Processor):
     gap_seconds = 0.25  # nobody waits for these states within milliseconds
     fetch_pause_ms = 40
 
-    def __init__(self, settings: Settings, worker_id: str) -> None:
+    def __init__(self, settings: Settings, worker_id: str, log_reader: LogReader | None = None) -> None:
         super().__init__()
         self._settings = settings
         self._worker_id = worker_id
         self._limits = Limits.of(settings.lease, settings.max_open)
         self._message = MessageMaker(settings)
-        self._codec = Codec(settings)
-        self._admin = make_admin(settings, f"{self.name}-{worker_id}")
-        self._rereader = Rereader(settings, f"{self.name}-{worker_id}")
+        self._log = log_reader or LogReader(settings, f"{self.name}-{worker_id}")
+        self._answers = TaskAnswers(settings, self._log, worker_id)
+        self._cleaner = TaskCleaner(self._log, settings.retention)
+        self._old = OldRecords(self._log, ROLLOUTS, settings.retention)
         self._stores: dict[int, PartitionStore] = {}
         self._rereads: list[tuple[int, Reread]] = []
-        self._timer_events: list[tuple[int, AttemptEvent]] = []
+        self._events: list[tuple[int, AttemptEvent]] = []  # to be written
         self._since = 0
 
     # -- partitions
 
     def restore(self, partitions: Sequence[int]) -> None:
-        topic = self._settings.topic("rollouts")
         stores = {p: PartitionStore(p) for p in partitions}
-        starts = {(topic, p): BEGINNING for p in partitions}
-        for message in read_to_end(self._settings, starts, client_id=f"{self.name}-restore"):
-            if message.value() is None:
-                continue  # removed long after its end: nothing of it comes any more
-            store = stores[message.partition() or 0]
-            store.restore(self._codec.decode_as(RolloutState, message.value()))
+        intake = Intake(self._settings, (ROLLOUTS,), self._log.count(ROLLOUTS))
+        for message in self._log.whole(ROLLOUTS, partitions):
+            try:
+                _restore(stores[message.partition() or 0], message, intake)
+            except RefusedError as refusal:
+                self.refuse(LogEntry.of(ROLLOUTS, message), refusal.reason, str(refusal))
+        for store in stores.values():
+            store.restored()
         self._stores |= stores
+        self._old.take(partitions)
 
     def drop(self, partitions: Iterable[int]) -> None:
         gone = set(partitions)
         for partition in gone:
             self._stores.pop(partition, None)
+        self._old.drop(gone)
         self._rereads = [r for r in self._rereads if r[0] not in gone]
-        self._timer_events = [e for e in self._timer_events if e[0] not in gone]
+        self._events = [e for e in self._events if e[0] not in gone]
 
     # -- reading
 
@@ -135,6 +138,7 @@ class LifecycleProcessor(Processor):
         elif change.sign:
             store.sign_changed(rollout, entry)
         if change.retry:
+            self.count("retries")
             self._rereads.append((store.number, Reread(rollout, change.task_offset)))
         elif change.cancel:
             self._cancel(store, rollout, change)
@@ -145,9 +149,10 @@ class LifecycleProcessor(Processor):
             fired.discard((UNRESPONSIVE, event.attempt_id))
 
     def _cancel(self, store: PartitionStore, rollout: Rollout, change: Change) -> None:
-        latest = rollout.latest
+        latest, live = rollout.latest, rollout.live
         event = AttemptEvent(
             rollout_id=rollout.state.rollout_id,
+            attempt_id=live.attempt_id if live is not None else None,
             attempt=latest.attempt if latest is not None else 1,
             delivery=latest.delivery if latest is not None else 1,
             type="cancelled",
@@ -162,7 +167,7 @@ class LifecycleProcessor(Processor):
         if event.final and not rollout.state.attempts:  # no `started` has told the facts of the task
             self._rereads.append((store.number, Reread(rollout, task_offset, event)))
         else:
-            self._timer_events.append((store.number, event))
+            self._events.append((store.number, event))
 
     # -- events of rollouts without a task
 
@@ -174,12 +179,11 @@ class LifecycleProcessor(Processor):
         """Decides on held events once the tasks partition is read to the end that was noted after they came."""
         unasked = [s.number for s in self._stores.values() if any(h.until is None for h in s.held.values())]
         if unasked:
-            topic = self._settings.topic("tasks")
-            ends = end_offsets(self._admin, [(topic, p) for p in unasked])
+            ends = self._log.ends([("tasks", p) for p in unasked])
             for partition in unasked:
                 for held in self._stores[partition].held.values():
                     if held.until is None:
-                        held.until = ends[topic, partition]
+                        held.until = ends["tasks", partition]
         for store in self._stores.values():
             if store.held:
                 self._decide_held(store, positions.get(("tasks", store.number), 0))
@@ -199,7 +203,7 @@ class LifecycleProcessor(Processor):
                 else:
                     self._apply(store, rollout, event, entry)
 
-    # -- timers
+    # -- time
 
     def restart_timers(self, now: int) -> None:
         self._since = now
@@ -217,6 +221,10 @@ class LifecycleProcessor(Processor):
                 kind = overdue(rollout, now, self._since, self._limits)
                 if kind is not None:
                     self._fire(store, rollout, kind, now)
+        if self._old.due(now):
+            self._look_for_old(now)
+        if self._cleaner.due(now):
+            self.count("tasks_deleted", self._cleaner.clean(self._stores.values(), now))
 
     def _fire(self, store: PartitionStore, rollout: Rollout, kind: str, now: int) -> None:
         event = event_of(kind, rollout, now, self._worker_id)
@@ -227,25 +235,43 @@ class LifecycleProcessor(Processor):
         self.count(f"timer_{kind}")
         self._write_end(store, rollout, event, rollout.state.task_offset)
 
+    def _look_for_old(self, now: int) -> None:
+        found: dict[int, list[str]] = {}
+        try:
+            for message in self._old.look(now):
+                if message.value() is not None and _status(message) in TERMINAL:
+                    found.setdefault(message.partition() or 0, []).append(
+                        (message.key() or b"").decode("utf-8", "replace")
+                    )
+        except BrokerUnavailableError as error:
+            log.warning("old records of rollouts stay for now: %s", error)
+        for number, rollout_ids in found.items():
+            self._stores[number].expire(rollout_ids, self._old.limit(now) // 1000)
+
     # -- writing
 
     @property
     def ready(self) -> bool:
-        if self._rereads or self._timer_events:
+        if self._rereads or self._events:
             return True
-        return any(store.changed for store in self._stores.values())
+        return any(store.changed or store.removed for store in self._stores.values())
 
     def collect(self, now: int) -> Output:
-        messages: list[OutMessage] = []
+        records: list[Record] = []
         if self._rereads:
-            messages += self._with_tasks(now)
-        messages += [self._sized(event) for _, event in self._timer_events]
-        self._timer_events = []
+            records += self._answers.make(self._rereads, now)
+            self._rereads = []
+        records += [event for _, event in self._events]
+        self._events = []
+        tombstones: list[OutMessage] = []
         for store in self._stores.values():
-            messages += [self._sized(rollout.state) for rollout in store.changed.values()]
+            records += [rollout.state for rollout in store.changed.values()]
             store.changed.clear()
-        self.count("states", len(messages))
-        return Output(messages)
+            tombstones += [self._message.tombstone(RolloutState.SCHEMA, rollout_id) for rollout_id in store.removed]
+            store.removed.clear()
+        self.count("states", len(records))
+        self.count("removed", len(tombstones))
+        return Output([*map(self._sized, records), *tombstones])
 
     def first_needed(self, topic: str, partition: int) -> int | None:
         return self._stores[partition].first_unpublished() if topic == "attempts" else None
@@ -257,52 +283,21 @@ class LifecycleProcessor(Processor):
         except RecordTooLargeError as error:
             log.error("%s; what it has of the task's input or metadata is left out", error)
             self.count(TOO_LARGE)
-            return self._message(_smaller(record))
-
-    def _with_tasks(self, now: int) -> list[OutMessage]:
-        topic = self._settings.topic("tasks")
-        wanted: dict[tuple[str, int], set[int]] = {}
-        for partition, reread in self._rereads:
-            if reread.task_offset is not None:
-                wanted.setdefault((topic, partition), set()).add(reread.task_offset)
-        found = self._rereader.read(wanted)
-        messages: list[OutMessage] = []
-        for partition, reread in self._rereads:
-            offset = reread.task_offset
-            message = found.get((topic, partition, offset)) if offset is not None else None
-            try:
-                task = self._codec.decode_as(Task, message.value()) if message is not None else None
-            except DecodeError:
-                task = None
-            messages.append(self._sized(self._answer(reread, task, now)))
-        self._rereads = []
-        return messages
-
-    def _answer(self, reread: Reread, task: Task | None, now: int) -> Record:
-        state = reread.rollout.state
-        latest = reread.rollout.latest
-        number = latest.attempt if latest is not None else 1
-        if reread.event is not None:
-            if task is not None:
-                reread.event.task = facts_of(task, reread.task_offset)
-            return reread.event
-        if task is not None:
-            self.count("retries")
-            return retry_of(task, number + 1, now)
-        return AttemptEvent(
-            rollout_id=state.rollout_id,
-            attempt=number + 1,
-            type="failed",
-            final=True,
-            worker_id=self._worker_id,
-            error=TASK_MISSING,
-            at=now,
-        )
+            return self._message(smaller(record))
 
 
-def _smaller(record: Record) -> Record:
-    if isinstance(record, AttemptEvent) and record.task is not None:
-        return msgspec.structs.replace(record, task=msgspec.structs.replace(record.task, input=NO_INPUT))
-    if isinstance(record, (RolloutState, Task)):
-        return msgspec.structs.replace(record, metadata={})
-    return record
+def _status(message: Message) -> str | None:
+    for name, value in message.headers() or ():
+        if name == STATUS:
+            return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return None
+
+
+def _restore(store: PartitionStore, message: Message, intake: Intake) -> None:
+    """Takes a record of the rollouts topic; of the many that have ended only key and header are looked at."""
+    if message.value() is None:  # removed long after its end: nothing of it comes any more
+        store.restore_removed(intake.text_of_key(ROLLOUTS, message))
+    elif _status(message) in TERMINAL:
+        store.restore_ended(intake.text_of_key(ROLLOUTS, message), message.timestamp()[1])
+    else:
+        store.restore(cast(RolloutState, intake.record(ROLLOUTS, message)))

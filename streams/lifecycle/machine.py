@@ -19,6 +19,8 @@ TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 WAITING = frozenset({"queuing", "requeuing"})
 """Statuses of a rollout that no runner has in hand."""
 CLOSING_STATUS = {"succeeded": "succeeded", "cancelled": "cancelled"}  # every other final end: failed
+EXTERNAL = "external"
+"""Origin of rollouts that nobody enqueued: no runner has them in hand."""
 
 
 class Rollout(msgspec.Struct):
@@ -112,11 +114,18 @@ def apply_task(rollout: Rollout, task: Task, offset: int) -> Change:
     state = rollout.state
     if offset <= state.applied.tasks or state.task_offset is not None or rollout.terminal:
         return NOTHING
-    latest = rollout.latest
-    if latest is not None and task.attempt != latest.attempt + 1:
+    if task.attempt != _awaited(rollout.latest):
         return NOTHING
     state.task_offset = state.applied.tasks = offset
     return STATE
+
+
+def _awaited(latest: AttemptState | None) -> int:
+    """The attempt whose Task a rollout without one waits for: it may have started before its Task is read."""
+    if latest is None:
+        return 1
+    over = latest.ended_at is not None and latest.status != "lost"
+    return latest.attempt + 1 if over else latest.attempt
 
 
 def apply_event(rollout: Rollout, event: AttemptEvent, offset: int, at: int) -> Change:
@@ -158,7 +167,11 @@ def _started(rollout: Rollout, event: AttemptEvent, at: int) -> Change:
     )
     rollout.state.attempts = [*rollout.state.attempts, attempt]
     if rollout.latest is attempt:
-        rollout.state.status = "preparing"
+        state = rollout.state
+        state.status = "preparing"
+        if event.task is not None and event.task.offset is not None:
+            state.task_offset = event.task.offset
+            state.applied.tasks = max(state.applied.tasks, event.task.offset)
     return STATE
 
 
@@ -168,7 +181,8 @@ def _sign(rollout: Rollout, event: AttemptEvent, at: int, cancelled_before: bool
         if cancelled_before:
             return NOTHING
         state.cancel_requested_at = at
-        return Change(state=True, cancel=state.status in WAITING, task_offset=state.task_offset)
+        nobody_runs_it = state.status in WAITING or state.origin == EXTERNAL
+        return Change(state=True, cancel=nobody_runs_it, task_offset=state.task_offset)
     attempt = _attempt(rollout, event.attempt_id)
     if attempt is None or attempt.ended_at is not None:
         return NOTHING

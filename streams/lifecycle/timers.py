@@ -36,7 +36,8 @@ def overdue(rollout: Rollout, now: int, since: int, limits: Limits) -> str | Non
         timeout = rollout.state.config.timeout_seconds
         if timeout is not None and now - max(attempt.started_at, since) > timeout * SECOND:
             return TIMEOUT
-    if now - max(rollout.state.enqueued_at, since) > limits.max_open:
+    # Records are kept for a time that reckons with `max_open`: what is that old only gets a lease to show its end.
+    if now - rollout.state.enqueued_at > limits.max_open and now - since > min(limits.lease, limits.max_open):
         return OPEN_TOO_LONG
     if attempt is not None and attempt.started_at is not None and rollout.state.origin == "task":
         sign = max(attempt.started_at, attempt.last_heartbeat_at or 0, since)

@@ -3,7 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
+
+import msgspec
 
 from headrace.schemas.records import LogPosition, Record
 from headrace.streams.kafka.messages import Message, OutMessage
@@ -12,7 +14,7 @@ TopicPartitionKey = tuple[str, int]
 """A partition: short name of its topic (as in the catalogue) and number."""
 
 
-class LogEntry(NamedTuple):
+class LogEntry(msgspec.Struct, frozen=True, gc=False):
     """Where a record stands in the log.
 
     Attributes:
@@ -26,6 +28,11 @@ class LogEntry(NamedTuple):
     offset: int
     at: int
     message: Message
+
+    @classmethod
+    def of(cls, topic: str, message: Message) -> "LogEntry":
+        """The entry of a message; `topic` is the short name."""
+        return cls(topic, message.partition() or 0, message.offset() or 0, message.timestamp()[1] * 1000, message)
 
 
 Follow = Callable[[list[LogPosition]], list[OutMessage]]

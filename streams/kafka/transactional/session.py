@@ -3,18 +3,21 @@
 import logging
 import time
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from headrace.streams.errors import BrokerUnavailableError
+from headrace.streams.errors import BrokerUnavailableError, UnavailableError
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin, make_consumer
 from headrace.streams.kafka.clock import LogClock
-from headrace.streams.kafka.dead_letters import make as make_dead_letter
+from headrace.streams.kafka.dead_letters import DeadLetterMaker
 from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.putting_back import PutBack
 from headrace.streams.kafka.transactional.assignment import aligned
+from headrace.streams.kafka.transactional.catch_up import CatchUp
 from headrace.streams.kafka.transactional.errors import SessionLostError, cause
 from headrace.streams.kafka.transactional.intake import Intake, RefusedError
 from headrace.streams.kafka.transactional.processor import LogEntry, Processor, TopicPartitionKey
@@ -30,7 +33,7 @@ POLL_STEP_SECONDS = 0.001  # waits are cut to whole milliseconds: the rest would
 TICK_SECONDS = 0.25
 IDLE_COMMIT_SECONDS = 1.0  # offsets alone are worth no transaction of their own more often than that
 COMMITTED_SECONDS = 30.0  # blocks while a predecessor's transaction holds the group's offsets
-SILENCE_SECONDS = 1.0
+ENDS_SECONDS = 1.0  # brokers that take longer are away: the loop goes on meanwhile
 
 
 class Session:
@@ -51,16 +54,16 @@ class Session:
         self._admin = make_admin(settings, client_id)
         partitions = len(partition_ids(settings, settings.topic(processor.topics[0]), self._admin))
         self._intake = Intake(settings, processor.topics, partitions)
+        self._dead_letter = DeadLetterMaker(settings, processor.name)
         self._rank = {topic: i for i, topic in enumerate(processor.topics)}
         self._clock = LogClock()
         self._positions: dict[TopicPartitionKey, int] = {}
         self._sent: dict[TopicPartitionKey, int] = {}
-        self._catching: dict[TopicPartitionKey, int] = {}
-        self._caught_up = False
-        self._disturbed = False
         self._error: Exception | None = None
         self._group_metadata: Any = None
-        self._last_turn = self._last_tick = self._last_transaction = time.monotonic()
+        self._last_tick = self._last_transaction = time.monotonic()
+        self._catch_up = CatchUp(self._last_tick)
+        self._away = False  # the brokers, as far as is known
         self._transactions = Transactions(
             settings, client_id, f"{settings.prefix}.{processor.name}.{worker_id}", stopping
         )
@@ -91,15 +94,17 @@ class Session:
         messages = self._consume()
         if self._error is not None:
             raise self._error
-        self._watch_silence()
+        self._catch_up.turn(time.monotonic(), TICK_SECONDS)
         if messages:
+            self._catch_up.heard(time.monotonic())
             self._read(messages)
         if messages or processor.waiting:
             processor.advance(self._positions, self._clock.now())
         now = time.monotonic()
-        if self._catching or self._disturbed:
-            self._catch_up()
-        if self._caught_up and now - self._last_tick >= TICK_SECONDS:
+        self._note_ends()
+        if self._catch_up.reached(self._positions):
+            processor.restart_timers(self._clock.now())
+        if self._catch_up.caught_up and now - self._last_tick >= TICK_SECONDS:
             self._last_tick = now
             processor.tick(self._clock.now())
         if self._due(now):
@@ -117,7 +122,7 @@ class Session:
         for entry, reason, detail in refused:
             processor.count(f"dead_{reason}")
             log.warning("%s[%d] offset %d: %s: %s", entry.topic, entry.partition, entry.offset, reason, detail)
-        letters = [make_dead_letter(e.message, reason, detail, processor.name) for e, reason, detail in refused]
+        letters = [self._dead_letter(e.message, reason, detail) for e, reason, detail in refused]
         # Only the group's check of who commits offsets fences a member that slept past its session (KIP-447), so no
         # transaction goes without: where no offset moves, those that stand are committed again.
         fencing = offsets or self._sent or dict.fromkeys(self._positions, 0)
@@ -150,7 +155,7 @@ class Session:
 
     def _read(self, messages: list[Message]) -> None:
         newest = 0
-        entries: list[LogEntry] = []
+        by_rank: list[list[LogEntry]] = [[] for _ in self._rank]
         for message in messages:
             topic, partition, offset = message.topic(), message.partition(), message.offset()
             error = message.error()
@@ -164,18 +169,26 @@ class Session:
             if (name, partition) not in self._positions:
                 continue  # left over from a partition that was revoked
             at = message.timestamp()[1]
-            newest = max(newest, at)
+            if at > newest:
+                newest = at
             self._positions[name, partition] = offset + 1
-            entries.append(LogEntry(name, partition, offset, at * 1000, message))
+            by_rank[self._rank[name]].append(LogEntry(name, partition, offset, at * 1000, message))
         if newest:
             self._clock.observe(newest)
-        entries.sort(key=lambda entry: self._rank[entry.topic])  # stable: a partition keeps its order
         processor = self._processor
-        for entry in entries:
+        put_back = PutBack(self._consumer)
+        for entry in chain.from_iterable(by_rank):  # within a topic, a partition keeps its order
+            if put_back and put_back.later(entry.message):
+                continue
             try:
                 record = self._intake.record(entry.topic, entry.message)
             except RefusedError as refusal:
                 processor.refuse(entry, refusal.reason, str(refusal))
+            except UnavailableError as unavailable:
+                put_back(entry.message, unavailable)
+                self._positions[entry.topic, entry.partition] = entry.offset
+                self._catch_up.disturb()  # a sign of life may stand behind it
+                processor.count("waited_for")
             else:
                 processor.read(record, entry)
 
@@ -188,13 +201,7 @@ class Session:
             raise SessionLostError(f"consumer: {error.str()}")
         else:
             log.warning("%s: consumer: %s", self._processor.name, error.str())
-            self._disturbed = True
-
-    def _watch_silence(self) -> None:
-        now = time.monotonic()
-        if now - self._last_turn > SILENCE_SECONDS + TICK_SECONDS:
-            self._disturbed = True
-        self._last_turn = now
+            self._catch_up.failed(time.monotonic())
 
     def _due(self, now: float) -> bool:
         since = now - self._last_transaction
@@ -212,20 +219,20 @@ class Session:
                 offsets[key] = offset
         return offsets
 
-    def _catch_up(self) -> None:
-        if self._disturbed:
-            self._caught_up = False
-            try:
-                self._catching = end_offsets(self._admin, self._topic_names())
-            except BrokerUnavailableError as error:
-                log.warning("%s: %s", self._processor.name, error)
-                return
-            self._catching = {(self._intake.short_name(t), p): end for (t, p), end in self._catching.items()}
-            self._disturbed = False
-        self._catching = {k: end for k, end in self._catching.items() if self._positions.get(k, end) < end}
-        if not self._catching:
-            self._caught_up = True
-            self._processor.restart_timers(self._clock.now())
+    def _note_ends(self) -> None:
+        if not self._catch_up.needs_ends(time.monotonic()):
+            return
+        try:
+            ends = end_offsets(self._admin, self._topic_names(), patience=ENDS_SECONDS)
+        except BrokerUnavailableError as error:
+            if not self._away:
+                log.warning("%s: timers stand still: %s", self._processor.name, error)
+            self._away = True
+            self._catch_up.failed(time.monotonic())
+            return
+        self._away = False
+        by_key = {(self._intake.short_name(t), p): end for (t, p), end in ends.items()}
+        self._catch_up.noted(by_key, time.monotonic())
 
     def _topic_names(self) -> list[TopicPartitionKey]:
         return [(self._settings.topic(t), p) for t, p in self._positions]
@@ -256,8 +263,7 @@ class Session:
             consumer.assign(starts)
         else:
             consumer.incremental_assign(starts)
-        self._caught_up = False
-        self._disturbed = True  # the timers begin anew once the new partitions are read to their ends
+        self._catch_up.disturb()  # the timers begin anew once the new partitions are read to their ends
         log.info("%s: has partitions %s", self._processor.name, sorted(self._numbers()))
         self._assigned()
 
@@ -269,7 +275,7 @@ class Session:
         for key in keys:
             self._positions.pop(key, None)
             self._sent.pop(key, None)
-            self._catching.pop(key, None)
+        self._catch_up.forget(keys)
         if self._settings.group_protocol == "classic":
             consumer.unassign()
         else:

@@ -2,14 +2,17 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
+from confluent_kafka.admin import NewPartitions
 
 from headrace.schemas.records import AttemptEvent, LogPosition, Record, RolloutState, Task
 from headrace.streams.errors import FencedError
-from headrace.streams.kafka.clients import make_consumer
+from headrace.streams.kafka.clients import make_admin, make_consumer
 from headrace.streams.kafka.dead_letters import parse
 from headrace.streams.kafka.messages import MessageMaker, OutMessage
 from headrace.streams.kafka.partitioner import partition_of
@@ -39,6 +42,8 @@ class Copier(Processor):
         self.with_positions = False
         self.fail_once = False
         self.only_after = False
+        self.hold: threading.Event | None = None
+        self.holding = threading.Event()
         self.timers = 0
 
     def restore(self, partitions: Sequence[int]) -> None:
@@ -69,12 +74,17 @@ class Copier(Processor):
         if messages and self.fail_once:
             self.fail_once = False
             messages.append(OutMessage("no such topic!", b"k", b"v"))
-        if not (self.only_after or (self.with_positions and messages)):
+        if not (self.only_after or (self.with_positions and messages) or (self.hold and messages)):
             return Output(messages)
         self.only_after = False
 
         def follow(positions: list[LogPosition]) -> list[OutMessage]:
             self.positions += positions
+            if self.hold is not None:
+                self.holding.set()
+                assert self.hold.wait(60)
+                self.hold = None
+                return []
             return [self._message(RolloutState(rollout_id="after", status="queuing", enqueued_at=0))]
 
         return Output(messages, follow)
@@ -229,7 +239,7 @@ def test_what_cannot_be_read_goes_to_the_dead_letters_once(log: Any, settings: S
     letters = [parse(m) for m in log.messages("attempts", dead=True)]
     assert sorted(letter.reason for letter in letters) == [
         "empty",
-        "key_mismatch",
+        "wrong_key",
         "null_key",
         "unknown_framing",
         "wrong_partition",
@@ -260,6 +270,59 @@ def test_aligned():
     assert aligned(set(), ("a", "b")) == set()
     with pytest.raises(AssignmentError, match=r"missing: \{'b': \[4\]\}"):
         aligned({("a", 1), ("b", 1), ("a", 4)}, ("a", "b"))
+
+
+def test_a_transaction_that_times_out_is_done_again_by_a_new_producer(
+    make_settings: Callable[..., Settings], log_of: Any, wait_for: Any
+):
+    settings = make_settings(transaction_timeout=timedelta(seconds=1))
+    log = log_of(settings)
+    hold = threading.Event()
+    loop = Running(settings, "w", hold=hold).wait_ready()
+    try:
+        log.write(*(event(n) for n in range(5)))
+        assert loop.processor.holding.wait(30)
+        time.sleep(3)  # the brokers' own clock: they abort it after a second, at their next look
+        hold.set()
+        wait_for(lambda: len(log.records("rollouts")) >= 5)
+        assert copies(log) == [f"ro{n}" for n in range(5)]
+        assert loop.processor.counters["sessions_lost"] == 1
+        assert loop.alive
+    finally:
+        hold.set()
+        loop.stop()
+
+
+def test_a_rebalance_in_the_middle_of_a_transaction_doubles_nothing(log: Any, running: Any, wait_for: Any):
+    hold = threading.Event()
+    first = running("w1", hold=hold).wait_ready()
+    log.write(*(event(n) for n in range(20)))
+    assert first.processor.holding.wait(30)
+    second = running("w2")
+    wait_for(lambda: members(log.settings) == 2)
+    hold.set()
+    wait_for(lambda: second.processor.owned and first.processor.owned)
+    log.write(*(event(n) for n in range(20, 40)))
+    wait_for(lambda: len(log.records("rollouts")) >= 40)
+    assert copies(log) == sorted(f"ro{n}" for n in range(40))
+    assert first.processor.owned | second.processor.owned == {0, 1, 2}
+
+
+def members(settings: Settings) -> int:
+    group = settings.group("lifecycle")
+    admin = make_admin(settings)
+    described: Any = admin.describe_consumer_groups([group])[group].result(20)
+    return len(described.members)
+
+
+def test_topics_of_different_partition_counts_stop_the_group(settings: Settings, running: Any, wait_for: Any):
+    grown = NewPartitions(settings.topic("tasks"), settings.partitions + 1)
+    admin = make_admin(settings)
+    admin.create_partitions([grown])[settings.topic("tasks")].result(20)
+    loop = running()
+    wait_for(lambda: not loop.alive)
+    assert isinstance(loop.error, AssignmentError)
+    assert "not aligned" in str(loop.error)
 
 
 def test_the_command_ends_with_78_when_fenced(log: Any, start_processor: Any, wait_for: Any):

@@ -2,13 +2,23 @@
 
 import signal
 from collections.abc import Callable
+from datetime import timedelta
+from threading import Thread
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
 from headrace.schemas.records import AttemptEvent, RolloutState, Task, TaskConfig, TaskFacts
 from headrace.streams.codec import Codec
+from headrace.streams.kafka import old_records
+from headrace.streams.kafka.clients import make_admin, make_consumer
 from headrace.streams.kafka.dead_letters import parse
+from headrace.streams.kafka.messages import OutMessage, size_of
+from headrace.streams.kafka.transactional import TransactionalLoop
+from headrace.streams.lifecycle import cleaning
+from headrace.streams.lifecycle.loop import LifecycleProcessor
 from headrace.streams.lifecycle.machine import TERMINAL, fold
 from headrace.streams.settings import Settings
 
@@ -115,14 +125,10 @@ def test_a_cancelled_queuing_rollout_ends_with_the_facts_of_its_task(log: Any, s
 
 
 def test_a_task_as_large_as_a_record_blocks_nothing(make_settings: Callable[..., Settings], log_of: Any, wait_for: Any):
-    from threading import Thread
-
-    from headrace.streams.kafka.transactional import TransactionalLoop
-    from headrace.streams.lifecycle.loop import LifecycleProcessor
-
-    settings = make_settings(max_message_bytes=100_000)
+    settings = make_settings(max_message_bytes=100_000, claim_check="off")
     log = log_of(settings)
-    room = 100_000 - 100
+    most = 100_000 - size_of(OutMessage("", b"ro1", b""))
+    room = most - 100
     encode = Codec(settings).encode
     worker_id = "w" * 100  # what lifecycle says more
     loop = TransactionalLoop(settings, LifecycleProcessor(settings, worker_id), worker_id)
@@ -132,8 +138,8 @@ def test_a_task_as_large_as_a_record_blocks_nothing(make_settings: Callable[...,
         large, much = task(1), task(2)
         large.metadata["text"] = "x" * room
         much.input = f'"{"x" * room}"'
-        large.metadata["text"] += "x" * (100_000 - len(encode(large)))
-        much.input = f'"{"x" * (room + 100_000 - len(encode(much)))}"'
+        large.metadata["text"] += "x" * (most - len(encode(large)))
+        much.input = f'"{"x" * (room + most - len(encode(much)))}"'
         log.write(large)
         cancel = event(2, "cancel_requested", attempt=0)
         log.write(much, cancel, task(3))
@@ -149,12 +155,6 @@ def test_a_task_as_large_as_a_record_blocks_nothing(make_settings: Callable[...,
 
 
 def test_an_open_rollout_is_given_up(make_settings: Callable[..., Settings], log_of: Any, wait_for: Any):
-    from datetime import timedelta
-    from threading import Thread
-
-    from headrace.streams.kafka.transactional import TransactionalLoop
-    from headrace.streams.lifecycle.loop import LifecycleProcessor
-
     settings = make_settings(max_open=timedelta(seconds=4), lease=timedelta(seconds=1))
     log = log_of(settings)
     loop = TransactionalLoop(settings, LifecycleProcessor(settings, "w"), "w")
@@ -187,3 +187,46 @@ def test_an_event_before_its_task_waits_for_it_and_one_without_is_refused(
     wait_for(lambda: log.messages("attempts", dead=True))
     letters = [parse(m) for m in log.messages("attempts", dead=True)]
     assert [(letter.reason, letter.key) for letter in letters] == [("unknown_rollout", b"ro2")]
+
+
+class ShortLived(Settings):
+    """Settings whose records are kept for two seconds."""
+
+    @property
+    def retention(self) -> timedelta:
+        return timedelta(seconds=2)
+
+
+def test_old_tasks_and_states_are_removed(log: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch, wait_for: Any):
+    monkeypatch.setattr(cleaning, "LOOK_SECONDS", 0.5)
+    monkeypatch.setattr(old_records, "LOOK_SECONDS", 0.5)
+    short = ShortLived(**settings.model_dump())
+    loop = TransactionalLoop(short, LifecycleProcessor(short, "w"), "w")
+    thread = Thread(target=loop.run)
+    thread.start()
+    admin = make_admin(settings)
+
+    def kept() -> int:
+        partitions = {TopicPartition(settings.topic("tasks"), p): OffsetSpec.earliest() for p in range(3)}
+        answers: Any = admin.list_offsets(partitions)
+        firsts = [future.result().offset for future in answers.values()]
+        return len(log.messages("tasks")) if any(firsts) else -1
+
+    try:
+        log.write(task(1), task(2), task(3))
+        log.write(event(1, "cancel_requested", attempt=0), event(2, "started"))
+        wait_for(has_status(log, 1, "cancelled"))
+        runner = make_consumer(settings, "r", group="runner")
+        ends = log.messages("tasks")
+        runner.commit(
+            offsets=[TopicPartition(m.topic(), m.partition(), m.offset() + 1) for m in ends], asynchronous=False
+        )
+        runner.close()
+        wait_for(lambda: any(m.value() is None and m.key() == b"ro1" for m in log.messages("rollouts")))
+        wait_for(lambda: kept() == 2)  # those of open rollouts
+        log.write(event(2, "succeeded", final=True), event(3, "cancel_requested", attempt=0))
+        wait_for(lambda: len({m.key() for m in log.messages("rollouts") if m.value() is None}) == 3)
+        wait_for(lambda: kept() == 0)
+    finally:
+        loop.stop()
+        thread.join()
