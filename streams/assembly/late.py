@@ -2,16 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 
 import msgspec
 
-from headrace.schemas.packing import pack_offsets
-from headrace.schemas.records import Assembled, Source
+from headrace.schemas.records import Assembled
 from headrace.streams.assembly.closed import Assembler, Closed
 from headrace.streams.assembly.records import LoggedReward, RolloutRecords
-from headrace.streams.assembly.sources import SourceReader
-from headrace.streams.codec import Codec
-from headrace.streams.kafka.rereading import Found
+from headrace.streams.assembly.sources import Found, SourceReader
+from headrace.streams.codec import Codec, DecodeError
+from headrace.streams.kafka.log_reader import LogReader
 from headrace.streams.kafka.transactional import LogEntry
 from headrace.streams.settings import Settings
 
@@ -31,8 +31,8 @@ class Revised(msgspec.Struct):
 class Revisions:
     """Re-reads what the former revision was made of, adds the rewards, and assembles again."""
 
-    def __init__(self, settings: Settings, sources: SourceReader, assembler: Assembler) -> None:
-        self._topic = settings.topic("assembled")
+    def __init__(self, settings: Settings, log: LogReader, sources: SourceReader, assembler: Assembler) -> None:
+        self._log = log
         self._sources = sources
         self._assembler = assembler
         self._codec = Codec(settings)
@@ -62,12 +62,13 @@ class Revisions:
         offsets: dict[int, list[int]] = {}
         for (number, _), offset in places.items():
             offsets.setdefault(number, []).append(offset)
-        found = self._sources.messages({(self._topic, number): places for number, places in offsets.items()})
+        found = self._log.at({("assembled", number): places for number, places in offsets.items()})
         former: dict[tuple[int, str], Assembled] = {}
         for (number, rollout_id), offset in places.items():
-            message = found.get((self._topic, number, offset))
+            message = found.get(("assembled", number, offset))
             if message is not None and message.value() is not None:
-                former[number, rollout_id] = self._codec.decode_as(Assembled, message.value())
+                with suppress(DecodeError):  # it was read once: its schema, or its value, can no longer be had
+                    former[number, rollout_id] = self._codec.decode_as(Assembled, message.value())
         return former
 
     def _revise(self, former: Assembled, rewards: list[LoggedReward], found: Found, now: int, result: Revised) -> None:
@@ -85,8 +86,5 @@ class Revisions:
         result.counters["revisions"] += 1
 
     def _refuse(self, number: int, rewards: list[LoggedReward], result: Revised) -> None:
-        offsets = pack_offsets(sorted(reward.offset for reward in rewards))
-        found = self._sources.find([Source(partition=number, rewards=offsets)], ("rewards",))
-        for (_, partition, offset), message in found.items():
-            entry = LogEntry("rewards", partition, offset, message.timestamp()[1] * 1000, message)
+        for entry in self._sources.entries("rewards", number, [reward.offset for reward in rewards]):
             result.refused.append((entry, SOURCE_EXPIRED, "the records of its rollout are no longer kept"))

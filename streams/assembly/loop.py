@@ -9,25 +9,25 @@ from headrace.schemas.records import Assembled, AttemptEvent, LogPosition, Recor
 from headrace.streams.assembly.closed import CLOSED, Assembler, Closed, leave_out
 from headrace.streams.assembly.closing import Closing, Step
 from headrace.streams.assembly.late import Revisions
-from headrace.streams.assembly.memory import OpenRollout, PartitionMemory, restored
+from headrace.streams.assembly.memory import OpenRollout, PartitionMemory
+from headrace.streams.assembly.outside import ExternalRollouts
 from headrace.streams.assembly.records import LoggedReward, Positions, RolloutRecords
+from headrace.streams.assembly.restoring import Restorer, state_of
 from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.sources import SourceReader
-from headrace.streams.codec import Codec
-from headrace.streams.ends import Verdict
-from headrace.streams.errors import RecordTooLargeError
-from headrace.streams.kafka.barrier import end_offsets
-from headrace.streams.kafka.clients import make_admin
+from headrace.streams.ends import Verdict, is_end
+from headrace.streams.errors import BrokerUnavailableError, RecordTooLargeError
+from headrace.streams.kafka.log_reader import LogReader
 from headrace.streams.kafka.messages import MessageMaker, OutMessage
-from headrace.streams.kafka.reading import BEGINNING, read_to_end
+from headrace.streams.kafka.old_records import OldRecords
 from headrace.streams.kafka.transactional import LogEntry, Output, Processor, TopicPartitionKey
 from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
 
-OPEN, WAITING = "open", "waiting"
 TOO_LARGE = "too_large"
 NOT_FINITE = "not_finite"
+UNKNOWN_TARGET = "unknown_target"
 LATE_AFTER_CLOSE = "late_after_close"
 
 
@@ -39,46 +39,44 @@ class AssemblyProcessor(Processor):
     gap_seconds = 0.03  # with the barrier, a fetch and the commit: a trajectory after some 30 ms
     fetch_pause_ms = 8
 
-    def __init__(self, settings: Settings, worker_id: str, choices: AssemblySettings | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        worker_id: str,
+        choices: AssemblySettings | None = None,
+        log_reader: LogReader | None = None,
+    ) -> None:
         super().__init__()
-        self._settings = settings
         self._choices = choices or AssemblySettings(settle_seconds=settings.settle.total_seconds())
         self._message = MessageMaker(settings)
-        self._codec = Codec(settings)
-        self._admin = make_admin(settings, f"{self.name}-{worker_id}")
-        self._sources = SourceReader(settings, f"{self.name}-{worker_id}")
+        self._log = log_reader or LogReader(settings, f"{self.name}-{worker_id}")
+        self._sources = SourceReader(settings, self._log)
         self._assembler = Assembler(self._choices, self.count)
-        self._revisions = Revisions(settings, self._sources, self._assembler)
+        self._revisions = Revisions(settings, self._log, self._sources, self._assembler)
+        self._restorer = Restorer(settings, self._log, self._sources)
+        self._outside = ExternalRollouts(self._log, worker_id, settings.session_idle)
+        self._old = OldRecords(self._log, "assembled", settings.retention)
         self._memories: dict[int, PartitionMemory] = {}
         self._written: list[Assembled] = []
         self._pending_barrier = False
 
+    @property
+    def memories(self) -> Mapping[int, PartitionMemory]:
+        """What is known of each partition at hand."""
+        return self._memories
+
     # -- partitions
 
     def restore(self, partitions: Sequence[int]) -> None:
-        topic = self._settings.topic("assembled")
-        memories = {p: PartitionMemory(p) for p in partitions}
-        unfinished: dict[str, Assembled] = {}
-        starts = {(topic, p): BEGINNING for p in partitions}
-        for message in read_to_end(self._settings, starts, client_id=f"{self.name}-restore"):
-            if message.value() is None:
-                continue  # removed long after its close: nothing of it comes any more
-            assembled = self._codec.decode_as(Assembled, message.value())
-            if assembled.state == CLOSED:
-                unfinished.pop(assembled.rollout_id, None)
-                memories[message.partition() or 0].closed.add(assembled.rollout_id, message.offset() or 0)
-            else:
-                unfinished[assembled.rollout_id] = assembled
-        found = self._sources.find((a.source for a in unfinished.values()), ("attempts",))
-        for rollout_id, assembled in unfinished.items():
-            records = RolloutRecords(rollout_id, assembled.source.partition)
-            self._sources.add(records, assembled.source, found, ("attempts",))
-            memories[assembled.source.partition].open[rollout_id] = restored(assembled, records)
-        self._memories |= memories
+        self._memories |= self._restorer.restore(partitions, self.refuse)
+        self._old.take(partitions)
 
     def drop(self, partitions: Iterable[int]) -> None:
-        for partition in set(partitions):
+        gone = set(partitions)
+        for partition in gone:
             self._memories.pop(partition, None)
+        self._old.drop(gone)
+        self._outside.drop(gone)
         self._written = []
 
     # -- reading
@@ -98,32 +96,42 @@ class AssemblyProcessor(Processor):
             self.count(LATE_AFTER_CLOSE)
             return
         rollout = memory.rollout(span.rollout_id, entry)
-        if entry.offset not in rollout.freed_spans and not rollout.records.add_span(
-            span, entry.offset, entry.at // 1000
-        ):
+        if rollout.knows_span(entry.offset):
+            return
+        if rollout.records.add_span(span, entry.offset, entry.at // 1000):
+            self._outside.read_span(memory, rollout, span, entry)
+        else:
             self.count("duplicate_spans")
 
     def _read_reward(self, memory: PartitionMemory, reward: Reward, entry: LogEntry) -> None:
         self.count("rewards")
+        at = entry.at // 1000
         if not math.isfinite(reward.value):
             self.refuse(entry, NOT_FINITE, f"reward {reward.reward_id} is {reward.value}")
         elif reward.rollout_id in memory.closed:
-            memory.late.setdefault(reward.rollout_id, []).append(LoggedReward(reward, entry.offset, entry.at // 1000))
+            memory.late.setdefault(reward.rollout_id, []).append(LoggedReward(reward, entry.offset, at))
         else:
             rollout = memory.rollout(reward.rollout_id, entry)
-            if entry.offset not in rollout.freed_rewards and not rollout.records.add_reward(
-                reward, entry.offset, entry.at // 1000
-            ):
+            if rollout.knows_reward(entry.offset):
+                return
+            if rollout.records.add_reward(reward, entry.offset, at):
+                self._outside.read_record(memory, rollout, entry)
+            else:
                 self.count("duplicate_rewards")
 
     def _read_event(self, memory: PartitionMemory, event: AttemptEvent, entry: LogEntry) -> None:
         self.count("events")
+        if event.type != "started" and not is_end(event):
+            return  # no trajectory tells of it
         rollout_id = event.rollout_id
         if rollout_id in memory.closed:
             self.count("events_of_closed")
             return
         rollout = memory.rollout(rollout_id, entry)
         verdict = rollout.records.add_event(event, entry.offset, entry.at // 1000)
+        if verdict is Verdict.IGNORED or verdict is Verdict.SIGN:
+            return
+        self._outside.read_event(memory, rollout, event, verdict, entry)
         if verdict is Verdict.CLOSES:
             rollout.closing = Closing.of(rollout.records)
             memory.closing[rollout_id] = rollout
@@ -140,32 +148,29 @@ class AssemblyProcessor(Processor):
     def advance(self, positions: Mapping[TopicPartitionKey, int], now: int) -> None:
         """Closes what has ended: asks for the barrier once for all that needs one, and looks who has reached it."""
         now_ms = now // 1000
-        settle = self._choices.settle_seconds
         ask: dict[int, list[OpenRollout]] = {}
-        self._pending_barrier = False
+        self._pending_barrier = self._outside.advance(self._memories.values(), positions, now)
         for memory in self._memories.values():
             if memory.closing:
                 read = Positions(positions["spans", memory.number], positions["rewards", memory.number])
                 for rollout in list(memory.closing.values()):
-                    if self._step(memory, rollout, read, now_ms, settle) is Step.BARRIER:
+                    if self._step(memory, rollout, read, now_ms) is Step.BARRIER:
                         ask.setdefault(memory.number, []).append(rollout)
         if not ask:
             return
-        ends = end_offsets(self._admin, [(self._settings.topic(t), p) for p in ask for t in ("spans", "rewards")])
+        ends = self._log.ends([(topic, number) for number in ask for topic in ("spans", "rewards")])
         for number, rollouts in ask.items():
             memory = self._memories[number]
-            barrier = Positions(
-                ends[self._settings.topic("spans"), number], ends[self._settings.topic("rewards"), number]
-            )
+            barrier = Positions(ends["spans", number], ends["rewards", number])
             read = Positions(positions["spans", number], positions["rewards", number])
             for rollout in rollouts:
                 assert rollout.closing is not None
                 rollout.closing.set_barrier(barrier, rollout.records)
-                self._step(memory, rollout, read, now_ms, settle)
+                self._step(memory, rollout, read, now_ms)
 
-    def _step(self, memory: PartitionMemory, rollout: OpenRollout, read: Positions, now_ms: int, settle: float) -> Step:
+    def _step(self, memory: PartitionMemory, rollout: OpenRollout, read: Positions, now_ms: int) -> Step:
         assert rollout.closing is not None
-        step = rollout.closing.step(rollout.records, read, now_ms, settle)
+        step = rollout.closing.step(rollout.records, read, now_ms, self._choices.settle_seconds)
         if step is Step.CLOSE:
             del memory.closing[rollout.records.rollout_id]
             memory.done.append(rollout)
@@ -173,27 +178,52 @@ class AssemblyProcessor(Processor):
             self._pending_barrier = True
         return step
 
+    # -- time
+
+    def restart_timers(self, now: int) -> None:
+        self._outside.restart_timers(now)
+
     def tick(self, now: int) -> None:
-        for memory in self._memories.values():
+        memories = self._memories.values()
+        self._outside.tick(memories, now)
+        for memory in memories:
             memory.waiting.update(memory.open_too_long(now))
-            if memory.closing:
+            if memory.closing or memory.unstarted:
                 self._pending_barrier = True  # some may have settled
+        if self._old.due(now):
+            self._look_for_old(now)
+
+    def _look_for_old(self, now: int) -> None:
+        found: dict[int, list[tuple[str, int]]] = {}
+        try:
+            for message in self._old.look(now):
+                if message.value() is not None and (key := message.key()) is not None:
+                    found.setdefault(message.partition() or 0, []).append((key.decode(), message.offset() or 0))
+        except BrokerUnavailableError as error:
+            log.warning("old records of assembled stay for now: %s", error)
+        for number, old in found.items():
+            self.count("given_up", self._memories[number].expire(old))
 
     # -- writing
 
     @property
     def ready(self) -> bool:
-        return any(m.done or m.waiting or m.late for m in self._memories.values())
+        return self._outside.ready or any(m.done or m.waiting or m.late or m.removed for m in self._memories.values())
 
     def collect(self, now: int) -> Output:
+        self._refuse_unknown()
         writing = [*self._collect_late(now), *self._collect_closed(now)]
         freed = self._collect_freed(now)
-        if not (writing or freed):
-            return Output()
         messages = [self._sized(w) for w in writing]
+        messages += map(self._message, self._outside.take())
+        for memory in self._memories.values():
+            messages += [self._message.tombstone(Assembled.SCHEMA, rollout_id) for rollout_id in memory.removed]
+            memory.removed.clear()
+        if not (writing or freed):
+            return Output(messages)
 
         def follow(positions: list[LogPosition]) -> list[OutMessage]:
-            closed = [w.assembled(position, now) for w, position in zip(writing, positions, strict=True)]
+            closed = [w.assembled(at, now) for w, at in zip(writing, positions[: len(writing)], strict=True)]
             self._written = [*closed, *freed]
             return [self._message(assembled) for assembled in self._written]
 
@@ -201,12 +231,30 @@ class AssemblyProcessor(Processor):
 
     def committed(self, positions: list[LogPosition]) -> None:
         for assembled, position in zip(self._written, positions, strict=True):
+            memory = self._memories[assembled.source.partition]
             if assembled.state == CLOSED:
-                self._memories[assembled.source.partition].closed.add(assembled.rollout_id, position.offset)
+                memory.closed.add(assembled.rollout_id, position.offset)
+            elif (rollout := memory.open.get(assembled.rollout_id)) is not None:
+                rollout.assembled = position.offset
         self._written = []
 
     def first_needed(self, topic: str, partition: int) -> int | None:
         return self._memories[partition].first_needed(topic)
+
+    def _refuse_unknown(self) -> None:
+        """Rewards of rollouts that nobody knows."""
+        for memory, rollout in self._outside.unknown:
+            unstarted, records = rollout.unstarted, rollout.records
+            if unstarted is None:
+                continue  # it was started meanwhile
+            if records.spans:
+                unstarted.decided = False
+                continue
+            offsets = [reward.offset for reward in records.rewards.values()]
+            for entry in self._sources.entries("rewards", memory.number, offsets):
+                self.refuse(entry, UNKNOWN_TARGET, f"nobody has started rollout {records.rollout_id}")
+            memory.forget(records.rollout_id)
+        self._outside.unknown.clear()
 
     def _collect_closed(self, now: int) -> list[Closed]:
         done = [(memory, rollout) for memory in self._memories.values() for rollout in memory.done]
@@ -221,8 +269,7 @@ class AssemblyProcessor(Processor):
             written.append(
                 Closed(trajectory, records.partition, [r.record.reward_id for r in records.rewards_before(limit)])
             )
-            del memory.open[records.rollout_id]
-            memory.release(records.rollout_id)
+            memory.forget(records.rollout_id)
             if limit is not None:
                 self._past_the_barrier(memory, records, limit)
         for memory in self._memories.values():
@@ -238,14 +285,15 @@ class AssemblyProcessor(Processor):
         self.count(LATE_AFTER_CLOSE, sum(span.offset >= limit.spans for span in records.spans.values()))
 
     def _reread(self, rollouts: Sequence[OpenRollout]) -> None:
-        """Brings back the spans and rewards that were freed, in the log's order with those that came later."""
-        topics = ("spans", "rewards")
+        """Brings back the records that were freed, in the log's order with those that came later."""
         sources = [rollout.source() for rollout in rollouts]
-        found = self._sources.find(sources, topics)
+        found = self._sources.find(sources)
         for rollout, source in zip(rollouts, sources, strict=True):
-            rollout.records.spans.clear()
-            rollout.records.rewards.clear()
-            self.count("source_missing", self._sources.add(rollout.records, source, found, topics))
+            records = RolloutRecords(rollout.records.rollout_id, source.partition)
+            self.count("source_missing", self._sources.add(records, source, found))
+            if not records.judge.closed:  # its events are no longer kept
+                records.judge = rollout.records.judge
+            rollout.records = records
 
     def _collect_late(self, now: int) -> list[Closed]:
         late = {memory.number: memory.late for memory in self._memories.values() if memory.late}
@@ -268,23 +316,21 @@ class AssemblyProcessor(Processor):
     def _collect_freed(self, now: int) -> list[Assembled]:
         freed: list[Assembled] = []
         for memory in self._memories.values():
-            for rollout_id in memory.waiting:
-                rollout = memory.open.get(rollout_id)
-                if rollout is None or rollout.closing is not None:
-                    continue
-                latest = rollout.records.judge.latest
-                ended = latest is not None and latest.end is not None
-                freed.append(
-                    Assembled(
-                        rollout_id=rollout_id,
-                        state=WAITING if ended else OPEN,
-                        attempt_id=latest.attempt_id if latest is not None else None,
-                        source=rollout.free(),
-                        at=now,
-                    )
-                )
             for rollout_id in list(memory.waiting):
-                memory.release(rollout_id)
+                rollout = memory.open.get(rollout_id)
+                if rollout is not None and rollout.closing is None:
+                    latest = rollout.records.judge.latest
+                    freed.append(
+                        Assembled(
+                            rollout_id=rollout_id,
+                            state=state_of(latest),
+                            attempt_id=latest.attempt_id if latest is not None else None,
+                            source=rollout.free(),
+                            at=now,
+                        )
+                    )
+                    memory.release(rollout_id)
+                memory.waiting.discard(rollout_id)
         return freed
 
     def _sized(self, closed: Closed) -> OutMessage:

@@ -1,10 +1,14 @@
 """What the assembler knows of one partition: open rollouts, and of closed ones where their Assembled lies."""
 
+from collections.abc import Iterable
+
 import msgspec
 
-from headrace.schemas.packing import pack_offsets, unpack_offsets
+from headrace.schemas.packing import pack_offsets
 from headrace.schemas.records import Assembled, Source
 from headrace.streams.assembly.closing import Closing
+from headrace.streams.assembly.external import Unstarted
+from headrace.streams.assembly.offsets import PackedOffsets
 from headrace.streams.assembly.records import LoggedReward, RolloutRecords
 from headrace.streams.hashed_ids import HashedIds
 from headrace.streams.kafka.transactional import LogEntry
@@ -15,38 +19,63 @@ OPEN_SECONDS = 60.0  # held in memory, and its offsets uncommitted, for no longe
 class OpenRollout(msgspec.Struct):
     """A rollout that has no trajectory yet.
 
-    The records that were freed are known by their offsets alone, and stand in Assembled; attempt events, which are
-    small, stay.
+    Records that were freed are known by their offsets alone, which stand in Assembled. Of the attempts stays what
+    judges further events.
+
+    Attributes:
+        seen_at: append time of its last span or reward, microseconds.
+        signed_at: log time of the last sign of activity that the assembler wrote of it, microseconds.
+        root_status: status code of the root span, once a trace's root has ended.
+        assembled: offset of its last Assembled, -1 where there is none.
     """
 
     records: RolloutRecords
     closing: Closing | None = None
-    freed_spans: set[int] = msgspec.field(default_factory=set[int])
-    freed_rewards: set[int] = msgspec.field(default_factory=set[int])
+    freed_spans: PackedOffsets | None = None
+    freed_rewards: PackedOffsets | None = None
+    unstarted: Unstarted | None = None
+    seen_at: int = 0
+    signed_at: int = 0
+    root_status: str | None = None
+    ending: bool = False  # its end is written, and not read back yet
+    assembled: int = -1
+
+    def knows_span(self, offset: int) -> bool:
+        """Whether a span was freed before. A rollout's records come in the order of their offsets."""
+        return self.freed_spans is not None and offset <= self.freed_spans.last
+
+    def knows_reward(self, offset: int) -> bool:
+        """Whether a reward was freed before."""
+        return self.freed_rewards is not None and offset <= self.freed_rewards.last
 
     def source(self) -> Source:
         """The offsets of all its records, freed or not."""
-        spans = self.freed_spans | {s.offset for s in self.records.spans.values()}
-        rewards = self.freed_rewards | {r.offset for r in self.records.rewards.values()}
+        spans = [s.offset for s in self.records.spans.values()]
+        rewards = [r.offset for r in self.records.rewards.values()]
         return Source(
             partition=self.records.partition,
             attempts=pack_offsets(self.records.attempt_offsets),
-            spans=pack_offsets(sorted(spans)),
-            rewards=pack_offsets(sorted(rewards)),
+            spans=self.freed_spans.with_more(spans) if self.freed_spans is not None else pack_offsets(spans),
+            rewards=self.freed_rewards.with_more(rewards) if self.freed_rewards is not None else pack_offsets(rewards),
         )
 
     def free(self) -> Source:
-        """Forgets spans and rewards but for their offsets; the source to be kept in Assembled."""
+        """Forgets all records but for their offsets; the source to be kept in Assembled."""
         source = self.source()
-        self.freed_spans.update(s.offset for s in self.records.spans.values())
-        self.freed_rewards.update(r.offset for r in self.records.rewards.values())
+        self.keep_only(source)
+        return source
+
+    def keep_only(self, source: Source) -> None:
+        """Takes a source in place of the records."""
+        self.freed_spans = PackedOffsets(source.spans)
+        self.freed_rewards = PackedOffsets(source.rewards)
         self.records.spans.clear()
         self.records.rewards.clear()
-        return source
+        self.records.forget_facts()
 
     @property
     def freed(self) -> bool:
-        return bool(self.freed_spans or self.freed_rewards)
+        return self.freed_spans is not None
 
 
 class PartitionMemory(msgspec.Struct):
@@ -60,8 +89,11 @@ class PartitionMemory(msgspec.Struct):
     closed: HashedIds = msgspec.field(default_factory=HashedIds)  # with the offset of its Assembled
     closing: dict[str, OpenRollout] = msgspec.field(default_factory=dict[str, OpenRollout])  # ended, not yet closed
     done: list[OpenRollout] = msgspec.field(default_factory=list[OpenRollout])  # may be assembled
-    waiting: set[str] = msgspec.field(default_factory=set[str])  # a retry follows: to be freed
+    waiting: set[str] = msgspec.field(default_factory=set[str])  # to be freed
     late: dict[str, list[LoggedReward]] = msgspec.field(default_factory=dict[str, list[LoggedReward]])
+    unstarted: dict[str, OpenRollout] = msgspec.field(default_factory=dict[str, OpenRollout])  # nobody has started them
+    external: dict[str, OpenRollout] = msgspec.field(default_factory=dict[str, OpenRollout])  # and open
+    removed: list[str] = msgspec.field(default_factory=list[str])  # to be forgotten in the log too
     held: dict[str, int] = msgspec.field(default_factory=dict[str, int])  # since when, microseconds of log time
     first: dict[str, dict[str, int]] = msgspec.field(
         default_factory=lambda: dict[str, dict[str, int]](attempts={}, spans={}, rewards={})
@@ -86,6 +118,13 @@ class PartitionMemory(msgspec.Struct):
         for first in self.first.values():
             first.pop(rollout_id, None)
 
+    def forget(self, rollout_id: str) -> None:
+        """Lets an open rollout go for good."""
+        self.open.pop(rollout_id, None)
+        self.unstarted.pop(rollout_id, None)
+        self.external.pop(rollout_id, None)
+        self.release(rollout_id)
+
     def first_needed(self, topic: str) -> int | None:
         """The first offset of a topic that is still held."""
         offset = next(iter(self.first[topic].values()), None)
@@ -95,21 +134,37 @@ class PartitionMemory(msgspec.Struct):
         return offset
 
     def open_too_long(self, now: int) -> list[str]:
-        """Rollouts that are held for longer than a minute."""
+        """Rollouts that are held for longer than a minute, and wait for nothing that comes by itself."""
         limit = now - int(OPEN_SECONDS * 1_000_000)
         old: list[str] = []
         for rollout_id, since in self.held.items():
             if since > limit:
                 break
-            if rollout_id not in self.closing:
+            if rollout_id not in self.closing and rollout_id not in self.unstarted:
                 old.append(rollout_id)
         return old
 
+    def expire(self, assembled: Iterable[tuple[str, int]]) -> int:
+        """Takes the ids and offsets of old records of the assembled topic; those that still stand are to be removed.
 
-def restored(assembled: Assembled, records: RolloutRecords) -> OpenRollout:
-    """A rollout that was freed before; `records` has its attempt events."""
-    return OpenRollout(
-        records,
-        freed_spans=set(unpack_offsets(assembled.source.spans)),
-        freed_rewards=set(unpack_offsets(assembled.source.rewards)),
-    )
+        Returns how many open rollouts are among them: nothing ended them in time.
+        """
+        given_up = 0
+        for rollout_id, offset in assembled:
+            rollout = self.open.get(rollout_id)
+            if rollout is not None and rollout.assembled == offset and rollout_id not in self.closing:
+                given_up += 1
+                self.forget(rollout_id)
+            elif self.closed.get(rollout_id) == offset:
+                self.closed.discard(rollout_id)
+            else:
+                continue
+            self.removed.append(rollout_id)
+        return given_up
+
+
+def restored(assembled: Assembled, records: RolloutRecords, offset: int) -> OpenRollout:
+    """A rollout that was freed before; `records` has its attempt events, `offset` is that of its Assembled."""
+    rollout = OpenRollout(records, assembled=offset)
+    rollout.keep_only(assembled.source)
+    return rollout

@@ -6,6 +6,9 @@ from headrace.schemas.packing import pack_offsets
 from headrace.schemas.records import AttemptEvent, Reward, Source, Span
 from headrace.streams.ends import EndJudge, Verdict
 
+MEANT = frozenset({Verdict.STARTED, Verdict.COUNTS, Verdict.CLOSES})
+"""What events do that a trajectory tells of: folding these alone gives the same attempts and ends."""
+
 
 class LoggedSpan(msgspec.Struct, gc=False):
     """A span and where it stands in the log."""
@@ -53,9 +56,10 @@ class RolloutRecords(msgspec.Struct):
     closed_offset: int | None = None  # of the closing end, in attempts
 
     def add_event(self, event: AttemptEvent, offset: int, at: int) -> Verdict:
-        """Fold an attempt event. Returns what it does to the rollout."""
+        """Fold an attempt event. Returns what it does to the rollout; only events that do something are kept."""
+        facts = self.judge.facts
         verdict = self.judge.read(event, offset)
-        if not self.attempt_offsets or offset > self.attempt_offsets[-1]:
+        if verdict in MEANT or self.judge.facts is not facts:
             self.attempt_offsets.append(offset)
         if verdict is Verdict.STARTED and event.attempt_id is not None:
             self.started_at[event.attempt_id] = at
@@ -77,6 +81,13 @@ class RolloutRecords(msgspec.Struct):
             return False
         self.rewards[reward.reward_id] = LoggedReward(reward, offset, at)
         return True
+
+    def forget_facts(self) -> None:
+        """Lets go what events say beyond which attempt they are of, to be read again."""
+        self.judge.facts = None
+        for attempt in self.judge.attempts.values():
+            attempt.started = _bare(attempt.started)
+            attempt.end = _bare(attempt.end)
 
     @property
     def size(self) -> int:
@@ -101,3 +112,9 @@ class RolloutRecords(msgspec.Struct):
             spans=pack_offsets([span.offset for span in self.spans_before(limit)]),
             rewards=pack_offsets([reward.offset for reward in self.rewards_before(limit)]),
         )
+
+
+def _bare(event: AttemptEvent | None) -> AttemptEvent | None:
+    if event is None or (event.task is None and event.error is None):
+        return event
+    return msgspec.structs.replace(event, task=None, error=None)

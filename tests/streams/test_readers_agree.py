@@ -1,0 +1,186 @@
+"""The same records give the same states in every reader, whatever the order, the repeats and the crashes."""
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from headrace.schemas.records import AttemptEvent, Reward, RolloutState, Span, Task, TaskConfig
+from headrace.streams.assembly.loop import AssemblyProcessor
+from headrace.streams.ends import EndJudge, judge
+from headrace.streams.lifecycle.loop import LifecycleProcessor
+from headrace.streams.lifecycle.machine import TERMINAL, fold
+from headrace.streams.settings import load_settings
+from headrace.streams.task_facts import facts_of
+from tests.streams.memory_log import MemoryLog, MemoryLoop, settle
+
+NO_TIMER = timedelta(days=300)
+SETTINGS = load_settings(prefix="t", partitions=1, lease=NO_TIMER, max_open=NO_TIMER)
+TASKS, OUTSIDE, STRAY = ("t0", "t1", "t2"), ("x0",), "stray"
+ENDS = ("succeeded", "failed", "timeout", "lost", "cancelled", "unresponsive")
+
+
+class World:
+    """The log with lifecycle and assembler, and what writers know."""
+
+    def __init__(self) -> None:
+        self.log = MemoryLog(SETTINGS)
+        self.lifecycle = MemoryLoop(self.log, lambda: LifecycleProcessor(SETTINGS, "l", self.log))
+        self.assembler = MemoryLoop(self.log, lambda: AssemblyProcessor(SETTINGS, "a", log_reader=self.log))
+        self.tasks: dict[str, Task] = {}
+        self.started: set[str] = set()
+
+    def loop(self, name: str) -> MemoryLoop:
+        return self.lifecycle if name == "lifecycle" else self.assembler
+
+    def offset_of(self, rollout_id: str, attempt: int) -> int | None:
+        """Where the Task of an attempt stands: nothing happens to an attempt before."""
+        tasks = [m for m in self.log.messages("tasks") if m.key() == rollout_id.encode()]
+        return next((m.place for m in tasks if self.log.decode(m).attempt == attempt), None)
+
+    def do(self, step: tuple[Any, ...]) -> None:
+        """One step; one that no writer would take then is left out."""
+        kind, *args = step
+        if kind == "task":
+            rollout_id, max_attempts = args
+            task = Task(
+                rollout_id=rollout_id,
+                input="1",
+                group_id="g",
+                config=TaskConfig(max_attempts=max_attempts, retry_condition=["failed"]),
+                enqueued_at=0,
+            )
+            self.tasks.setdefault(rollout_id, task)
+            self.log.write(task)
+        elif kind == "event":
+            rollout_id, type_, attempt, delivery, final = args
+            offset = self.offset_of(rollout_id, attempt)
+            if rollout_id != STRAY and offset is None:
+                return
+            task = self.tasks.get(rollout_id)
+            if type_ == "started":
+                self.started.add(rollout_id)
+            event = AttemptEvent(
+                rollout_id=rollout_id,
+                attempt_id=None if type_ == "cancel_requested" else f"{rollout_id}-{attempt}-{delivery}",
+                attempt=attempt,
+                delivery=delivery,
+                type=type_,
+                final=final and type_ in ENDS and type_ != "lost",
+                complete=True,
+                task=facts_of(task, offset) if task is not None and type_ == "started" else None,
+                at=0,
+            )
+            if rollout_id == STRAY and event.type in ENDS and event.final:
+                return  # the assembler, which reads no tasks, takes it for one of a task that never started
+            self.log.write(event)
+        elif kind in ("span", "reward"):
+            rollout_id, number = args
+            if rollout_id in OUTSIDE or rollout_id in self.started:
+                self.log.write(span(rollout_id, number) if kind == "span" else reward(rollout_id, number))
+        elif kind == "turn":
+            loop, most, crash = args
+            self.loop(loop).read(most)
+            self.loop(loop).write(crash=crash)
+        elif kind == "wait":
+            self.log.now_ms += args[0]
+
+
+def span(rollout_id: str, number: int) -> Span:
+    return Span(rollout_id=rollout_id, source="otlp", trace_id="t", span_id=f"s{number}", name="chat", start=1, end=2)
+
+
+def reward(rollout_id: str, number: int) -> Reward:
+    return Reward(
+        rollout_id=rollout_id, reward_id=f"r{number}", primary=True, value=float(number), source="agent", at=0
+    )
+
+
+SMALL = st.integers(1, 2)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("task"), st.sampled_from(TASKS), st.integers(1, 3)),
+        st.tuples(
+            st.just("event"),
+            st.sampled_from((*TASKS, STRAY)),
+            st.sampled_from(("started", "started", "heartbeat", "activity", "cancel_requested", *ENDS)),
+            SMALL,
+            SMALL,
+            st.booleans(),
+        ),
+        st.tuples(st.sampled_from(("span", "reward")), st.sampled_from((*TASKS, *OUTSIDE)), st.integers(0, 3)),
+        st.tuples(
+            st.just("turn"),
+            st.sampled_from(("lifecycle", "assembler")),
+            st.integers(1, 5),
+            st.sampled_from(("", "", "before", "within")),
+        ),
+        st.tuples(st.just("wait"), st.sampled_from((1, 1500, 61_000))),
+    ),
+    max_size=40,
+)
+
+
+def judged(log: MemoryLog) -> dict[str, EndJudge]:
+    """The verdict on each rollout, as a runner comes to it."""
+    events: dict[str, list[Any]] = {}
+    for m in log.messages("attempts"):
+        event: Any = log.decode(m)
+        events.setdefault(event.rollout_id, []).append((m.offset(), event))
+    return {rollout_id: judge(found) for rollout_id, found in events.items()}
+
+
+def folded(log: MemoryLog) -> dict[str, RolloutState]:
+    """Lifecycle's machine over the topics as they are."""
+    tasks = [(m.offset(), m.timestamp()[1] * 1000, log.decode(m)) for m in log.messages("tasks")]
+    events = [(m.offset(), m.timestamp()[1] * 1000, log.decode(m)) for m in log.messages("attempts")]
+    return fold(tasks, events)
+
+
+@hypothesis_settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS)
+def test_every_reader_comes_to_the_same_states(steps: list[tuple[Any, ...]]):
+    world = World()
+    log = world.log
+    for step in steps:
+        world.do(step)
+    settle(world.lifecycle, world.assembler)
+
+    states = log.last("rollouts")
+    verdicts = judged(log)
+    assert states == {r: s for r, s in folded(log).items() if r != STRAY}
+    assert set(states) >= set(world.tasks)
+    closed = {r for r, verdict in verdicts.items() if verdict.closed}
+    assert closed == {r for r, state in states.items() if state.status in TERMINAL}
+
+    trajectories = log.records("triplets")
+    assert Counter((t.rollout_id, t.revision) for t in trajectories) == Counter(
+        {(t.rollout_id, t.revision): 1 for t in trajectories}
+    )
+    assert {t.rollout_id for t in trajectories if t.revision == 0} == closed
+    for t in trajectories:
+        verdict = verdicts[t.rollout_id]
+        assert verdict.closing is not None
+        chosen = verdict.chosen
+        assert t.attempt_id == (chosen.attempt_id if chosen is not None else None)
+        assert t.status == (chosen.end.type if chosen is not None and chosen.end is not None else verdict.closing.type)
+        assert t.group_id == ("g" if t.rollout_id in TASKS and verdict.facts is not None else None)
+    places = {m.offset(): log.decode(m) for m in log.messages("triplets")}
+    refused = {key for reason, key in log.reasons() if reason == "unknown_target"}
+    for rollout_id, memory in log.last("assembled").items():
+        assert (memory.state == "closed") == (rollout_id in closed)
+        if memory.state == "closed":
+            assert places[memory.trajectory.offset].rollout_id == rollout_id
+            assert places[memory.trajectory.offset].revision == memory.revision
+            given = {r.reward_id for r in log.records("rewards") if r.rollout_id == rollout_id}
+            assert rollout_id in refused or set(memory.reward_ids) == given
+            assert len(memory.reward_ids) == len(set(memory.reward_ids))
+
+    assert all(state.status in TERMINAL for rollout_id, state in states.items() if rollout_id in OUTSIDE)
+    letters = Counter(log.reasons())
+    assert all(reason in ("unknown_rollout", "unknown_target") for reason, _ in letters)
+    strays = sum(m.key() == STRAY.encode() for m in log.messages("attempts"))
+    assert letters["unknown_rollout", STRAY] == strays
