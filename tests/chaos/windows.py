@@ -1,12 +1,15 @@
 """The training topic against triplets and resources: each record decided once, none left out, no version twice."""
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, cast
 
 from tests.chaos.entries import Entry, Log, Place, Violation
+
+SHOWN = 10
 
 
 @dataclass
@@ -84,41 +87,58 @@ def _check_decisions(run: str, steps: Iterable[Entry], records: dict[Place, Entr
     result.violations += [Violation("trained_twice", i, f"{run}: {n} times") for i, n in trained.items() if n > 1]
 
 
+@dataclass
+class _Partition:
+    """What of a partition is decided so far."""
+
+    offsets: list[int] = field(default_factory=list[int])  # of its records, sorted
+    decided: set[int] = field(default_factory=set[int])
+    beyond: set[int] = field(default_factory=set[int])  # decided offsets that `next` has not passed
+    next: int = 0
+
+    def count(self, runs: list[tuple[int, int]]) -> int:
+        """How many records stand in runs of offsets."""
+        return sum(bisect_right(self.offsets, last) - bisect_left(self.offsets, first) for first, last in runs)
+
+
 def _check_positions(run: str, steps: Iterable[Entry], records: dict[Place, Entry], result: Training) -> None:
     """After every step the finished offsets are exactly those of the records that were decided up to it."""
-    offsets: dict[int, set[int]] = {}
-    for partition, offset in records:
-        offsets.setdefault(partition, set()).add(offset)
-    decided: dict[int, set[int]] = {}
-    before: dict[int, int] = {}
+    partitions: dict[int, _Partition] = {}
+    for partition, offset in sorted(records):
+        partitions.setdefault(partition, _Partition()).offsets.append(offset)
     for step in steps:
         for place, _ in decided_by(step):
-            decided.setdefault(place[0], set()).add(place[1])
+            partition = partitions.setdefault(place[0], _Partition())
+            partition.beyond.add(place[1])
+            if place in records:
+                partition.decided.add(place[1])
         name = f"{run} step {step['step']} at offset {step.offset}"
-        seen: set[int] = set()
-        for position in step["window"]["position"]:
-            partition = int(position["partition"])
-            seen.add(partition)
-            if int(position["next"]) < before.get(partition, 0):
-                detail = f"partition {partition}: next {position['next']} < {before[partition]}"
-                result.violations.append(Violation("window_back", name, detail))
-            before[partition] = int(position["next"])
-            runs = covered(position)
-            if any(late[0] <= early[1] + 1 for early, late in pairwise(runs)):
-                result.violations.append(Violation("window_overlap", name, f"partition {partition}: {runs}"))
-            # Against all that the topic has: what a run covers and nobody decided is left out.
-            finished = {o for first, last in runs for o in range(first, last + 1)} & offsets.get(partition, set())
-            missing = finished - decided.get(partition, set())
-            extra = decided.get(partition, set()) - finished
-            if missing:
-                detail = f"partition {partition}: finished, but in no window: {sorted(missing)[:10]}"
-                result.violations.append(Violation("window_gap", name, detail))
-            if extra:
-                detail = f"partition {partition}: in a window, but not finished: {sorted(extra)[:10]}"
-                result.violations.append(Violation("not_finished", name, detail))
-        unnamed = {p for p, places in decided.items() if places} - seen
+        positions: list[dict[str, Any]] = step["window"]["position"]
+        for position in positions:
+            number = int(position["partition"])
+            found = _check_position(position, partitions.setdefault(number, _Partition()))
+            result.violations += [Violation(kind, name, f"partition {number}: {detail}") for kind, detail in found]
+        unnamed = {n for n, p in partitions.items() if p.decided} - {int(p["partition"]) for p in positions}
         if unnamed:
             result.violations.append(Violation("window_gap", name, f"no position of partitions {sorted(unnamed)}"))
+
+
+def _check_position(position: dict[str, Any], partition: _Partition) -> Iterator[tuple[str, str]]:
+    following = int(position["next"])
+    runs = covered(position)
+    if following < partition.next:
+        yield "window_back", f"next {following} < {partition.next}"
+    partition.next = following
+    if any(late[0] <= early[1] + 1 for early, late in pairwise(runs)):
+        yield "window_overlap", str(runs)
+    partition.beyond = {o for o in partition.beyond if o >= following}
+    unfinished = [o for o in partition.beyond if not any(first <= o <= last for first, last in runs)]
+    if unfinished:
+        yield "not_finished", f"in a window, but not finished: {sorted(unfinished)[:SHOWN]}"
+    # Against all that the topic has: what a position covers and nobody decided is left out.
+    if partition.count(runs) + len(unfinished) > len(partition.decided):
+        finished = {o for o in partition.offsets if any(first <= o <= last for first, last in runs)}
+        yield "window_gap", f"finished, but in no window: {sorted(finished - partition.decided)[:SHOWN]}"
 
 
 def _check_versions(log: Log, runs: dict[str, list[Entry]], result: Training) -> None:
