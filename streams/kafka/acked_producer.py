@@ -12,7 +12,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from headrace.schemas.records import Record
-from headrace.streams.errors import HeadraceError
+from headrace.streams.claims import ClaimsUnavailableError
+from headrace.streams.errors import BrokerUnavailableError, HeadraceError, RecordTooLargeError
 from headrace.streams.kafka.clients import BATCH_LINGER_MS, make_producer
 from headrace.streams.kafka.messages import Headers, MessageMaker, OutMessage
 from headrace.streams.settings import Settings
@@ -66,6 +67,7 @@ class AckedProducer:
         self._reports: list[Report] = []
         self._again: list[Unsent] = []
         self._places = itertools.count()
+        self._claiming: set[asyncio.Task[None]] = set()
         self._clients = 1
         self._failed = False
         self._closing = threading.Event()
@@ -75,18 +77,56 @@ class AckedProducer:
     def send(self, record: Record, headers: Headers | None = None) -> asyncio.Future[Position]:
         """Sends a record; the future gives its (partition, offset).
 
+        One that goes by claim-check is sent when the store has it: what is sent meanwhile stands before it.
+
         Raises:
             EncodeError: at once, when the record does not fit its schema.
-            RecordTooLargeError: at once.
-            DeliveryError: through the future.
+            RecordTooLargeError: at once; through the future where the store refuses.
+            DeliveryError: through the future, also when the store does not answer.
         """
-        return self.send_message(self.message(record, headers))
+        message = self.message.whole(record, headers)
+        if self.message.fits(message):
+            return self.send_message(message)
+        self.message.check(message, f"a {record.SCHEMA}")
+        future: asyncio.Future[Position] = self._loop.create_future()
+        claiming = self._loop.create_task(self._claim(message, future))
+        self._claiming.add(claiming)
+        claiming.add_done_callback(self._claiming.discard)
+        return future
+
+    async def make(self, record: Record, headers: Headers | None = None) -> OutMessage:
+        """The message of a record; one that goes by claim-check is written on another thread.
+
+        Raises:
+            EncodeError, RecordTooLargeError: as `send`.
+            DeliveryError: the store does not answer.
+        """
+        message = self.message.whole(record, headers)
+        if self.message.fits(message):
+            return message
+        self.message.check(message, f"a {record.SCHEMA}")
+        return await self._claimed(message)
 
     def send_message(self, message: OutMessage) -> asyncio.Future[Position]:
         """As `send`, for a message that is made already."""
         future: asyncio.Future[Position] = self._loop.create_future()
         self._produce((next(self._places), message, future))
         return future
+
+    async def _claimed(self, message: OutMessage) -> OutMessage:
+        try:
+            return await asyncio.to_thread(self.message.claimed, message)
+        except (ClaimsUnavailableError, BrokerUnavailableError) as error:
+            raise DeliveryError(f"{message.topic}: {error}") from error
+
+    async def _claim(self, message: OutMessage, future: asyncio.Future[Position]) -> None:
+        try:
+            claimed = await self._claimed(message)
+        except (DeliveryError, RecordTooLargeError) as error:
+            if not future.done():
+                future.set_exception(error)
+        else:
+            self._produce((next(self._places), claimed, future))
 
     async def insist(self, message: OutMessage) -> Position:
         """Sends a message, and again for as long as the brokers are away."""
@@ -189,6 +229,8 @@ class AckedProducer:
 
     async def close(self, timeout: float = 10.0) -> int:
         """Waits until what was sent is acknowledged; the number of records that were not."""
+        if self._claiming:
+            await asyncio.wait(self._claiming, timeout=timeout)
         left = await asyncio.to_thread(self._producer.flush, timeout)
         self._closing.set()
         await asyncio.to_thread(self._thread.join, POLL_SECONDS * 5)

@@ -29,6 +29,7 @@ class Sender(Protocol):
 
     def send(self, record: Record) -> asyncio.Future[Position]: ...
     def send_message(self, message: OutMessage) -> asyncio.Future[Position]: ...
+    async def make(self, record: Record) -> OutMessage: ...
     async def insist(self, message: OutMessage) -> Position: ...
     def post(self, message: OutMessage) -> None: ...
 
@@ -47,11 +48,10 @@ class Recorder:
         try:
             try:
                 event = events.started(start, self._worker_id, resources_id, with_input=with_input)
-                sent = self._sender.send(event)
+                await self._sender.send(event)
             except RecordTooLargeError:  # the input fits into a task, but not beside what a start says more
                 event = events.started(start, self._worker_id, resources_id, with_input=False)
-                sent = self._sender.send(event)
-            await sent
+                await self._sender.send(event)
         except DeliveryError as error:
             log.warning("the start of %s was not written, and will be tried again: %s", start.attempt_id, error)
             return False
@@ -88,7 +88,14 @@ class Recorder:
         await self._sender.insist(letter)
 
     async def _insist(self, event: AttemptEvent) -> None:
-        await self._sender.insist(self._sender.message(event))
+        while True:
+            try:
+                message = await self._sender.make(event)
+                break
+            except DeliveryError as error:  # the store of large values is away
+                log.warning("an end of %s is not written yet: %s", event.rollout_id, error)
+                await asyncio.sleep(RETRY_SECONDS)
+        await self._sender.insist(message)
 
     def _read_again(self, give_up: GiveUp) -> Message | None:
         """The task as it stands in the log, with its headers; None if it is gone."""
