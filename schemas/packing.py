@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from headrace.schemas.varint import LIMIT, SMALL, long
+
 
 def pack_int32(values: Sequence[int] | npt.NDArray[np.int32]) -> bytes:
     """Token ids as little-endian int32.
@@ -54,17 +56,13 @@ def float32_array(packed: bytes) -> npt.NDArray[np.float32]:
 
 def pack_offsets(offsets: Iterable[int]) -> bytes:
     """Offsets as differences to the one before, each a zigzag varint (Avro's own coding of a long)."""
-    out = bytearray()
+    out: list[bytes] = []
     before = 0
     for offset in offsets:
         delta = offset - before
         before = offset
-        n = (delta << 1) ^ (delta >> 63)
-        while n > 0x7F:
-            out.append(n & 0x7F | 0x80)
-            n >>= 7
-        out.append(n)
-    return bytes(out)
+        out.append(SMALL[delta] if 0 <= delta < LIMIT else long(delta))
+    return b"".join(out)
 
 
 def unpack_offsets(packed: bytes) -> list[int]:

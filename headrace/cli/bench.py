@@ -96,5 +96,5 @@ def _show(result: "Result") -> None:
 
     table = Table(show_header=False)
     for name, value in result.facts().items():
-        table.add_row(name, ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value))
+        table.add_row(name, str(value).strip("{}"))
     Console().print(table)

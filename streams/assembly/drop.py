@@ -25,7 +25,9 @@ def judge_call(call: Call, settings: AssemblySettings, undelivered: bool) -> Non
 
     A call of another agent takes a reward and keeps it, though it gives no triplet; one that failed does not.
     """
-    inside = any(below_reward_operation(copy) for copy in call.copies)
+    inside = False
+    for copy in call.copies:
+        inside = inside or below_reward_operation(copy)
     fault = _fault(call, settings, undelivered)
     pattern = settings.agent_pattern
     if inside:
@@ -44,7 +46,10 @@ def _fault(call: Call, settings: AssemblySettings, undelivered: bool) -> str | N
         return STATUS_ERROR
     if not call.has_tokens:
         return NO_TOKEN_IDS
-    if not any(choice.tokens for choice in call.choices):
+    for choice in call.choices:
+        if choice.tokens:
+            break
+    else:
         return EMPTY
     if call.incomplete and not settings.keep_incomplete:
         return INCOMPLETE
@@ -53,7 +58,10 @@ def _fault(call: Call, settings: AssemblySettings, undelivered: bool) -> str | N
 
 def undelivered_calls(calls: Sequence[Call]) -> list[Call]:
     """Calls whose client sent the same request again: it never saw their answer."""
-    if not any(call.retry_count for call in calls):
+    for call in calls:
+        if call.retry_count:
+            break
+    else:
         return []
     lost: list[Call] = []
     for call in sorted(calls, key=_start):

@@ -17,6 +17,9 @@ def merge_copies(calls: Sequence[Call]) -> list[Call]:
     """
     if len(calls) < 2:
         return list(calls)
+    ids = {call.response_id for call in calls}
+    if len(ids) == len(calls) and None not in ids:
+        return list(calls)
     groups = _groups(calls)
     if len(groups) == len(calls):
         return list(calls)

@@ -5,6 +5,19 @@ from typing import Any
 from headrace.streams.assembly.values import Attributes
 
 CREATE_AGENT = "create_agent"
+KEYS = frozenset(
+    {
+        "agent.name",
+        "gen_ai.agent.name",
+        "agentops.span.kind",
+        "recipient_agent_type",
+        "langchain.chain.type",
+        "executor.id",
+        "graph.node.id",
+        "openinference.span.kind",
+    }
+)
+"""Every key that tells a name, or says that one is told: most spans have none of them."""
 
 
 def own_agent_name(span_name: str, attributes: Attributes) -> str | None:
@@ -14,7 +27,7 @@ def own_agent_name(span_name: str, attributes: Attributes) -> str | None:
     only created), operation.name of an AgentOps agent, recipient_agent_type (AutoGen), langchain.chain.type
     (LangGraph), executor.id (Agent Framework), graph.node.id (OpenInference), the name of an OpenInference AGENT span.
     """
-    if not attributes:
+    if KEYS.isdisjoint(attributes):
         return None
     get = attributes.get
     if name := _text(get("agent.name")):

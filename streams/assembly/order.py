@@ -27,9 +27,13 @@ def order_of(nodes: Sequence[Node]) -> OrderBy:
     """How the spans of one attempt are ordered."""
     if not nodes:
         return OrderBy.LOG
-    if all(node.span.sequence is not None for node in nodes):
+    numbered, outside = True, False
+    for node in nodes:
+        numbered = numbered and node.span.sequence is not None
+        outside = outside or node.span.source == "otlp"
+    if numbered:
         return OrderBy.SEQUENCE
-    return OrderBy.TIME if any(node.span.source == "otlp" for node in nodes) else OrderBy.LOG
+    return OrderBy.TIME if outside else OrderBy.LOG
 
 
 def call_order(call: Call, by: OrderBy) -> tuple[float, ...]:

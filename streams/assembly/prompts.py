@@ -36,6 +36,8 @@ def whole_prompts(triplets: Sequence[Triplet]) -> list[bytes]:
 
 def pack_prompts(triplets: Sequence[Triplet]) -> None:
     """Replace whole prompts by references to earlier triplets, in place, where that saves."""
+    if len(triplets) < 2:
+        return
     contexts: list[bytes] = []
     for index, triplet in enumerate(triplets):
         prompt = triplet.prompt_token_ids
@@ -46,10 +48,15 @@ def pack_prompts(triplets: Sequence[Triplet]) -> None:
             if len(context) > best and prompt.startswith(context):
                 best, source = len(context), i
         if source < 0:
+            least = prompt[: LEAST_SAVING * ID_BYTES]
             for i in range(index - 1, max(-1, index - 1 - LOOK_BACK), -1):
+                if not contexts[i].startswith(least):
+                    continue
                 common = common_tokens(prompt, contexts[i]) * ID_BYTES
                 if common > best:
                     best, source = common, i
+                if best == len(prompt):
+                    break
         if best >= LEAST_SAVING * ID_BYTES:
             triplet.prompt_prefix = PromptPrefix(triplet=source, length=best // ID_BYTES)
             triplet.prompt_token_ids = prompt[best:]

@@ -36,9 +36,11 @@ def give_rewards(
     the calls beside the reward operation. `final_only` gives the last primary reward to the last call that gives a
     triplet, `explicit` gives nothing else.
     """
-    takers = sorted((call for call in calls if call.takes_reward), key=lambda call: ending(call, by), reverse=True)
+    takers = [call for call in calls if call.takes_reward]
     if not takers:
         return
+    if len(takers) > 1:
+        takers.sort(key=lambda call: ending(call, by), reverse=True)
     primary = [placed for placed in rewards if placed.reward.record.primary]
     for placed in primary:
         reward = placed.reward.record

@@ -41,7 +41,7 @@ class AttemptCalls:
         self.duplicates = len(found) - len(calls)
         self.nodes = nodes
         self.by: OrderBy = order_of(nodes)
-        if len(calls) > 1:
+        if len(calls) > 1 and (self.by is not OrderBy.LOG or self.duplicates):  # else they are in order
             calls.sort(key=lambda call: call_order(call, self.by))
         for call in calls:
             for copy in call.copies:
@@ -49,7 +49,7 @@ class AttemptCalls:
             call.agent_name = _agent_name(call)
         lost = undelivered_calls(calls)
         for call in calls:
-            judge_call(call, settings, any(call is other for other in lost))
+            judge_call(call, settings, bool(lost) and any(call is other for other in lost))
         self.calls = calls
 
 
@@ -93,16 +93,17 @@ def assemble(
     final, by_name = totals(rewards)
     give_rewards(rewards, read.calls, read.nodes, read.by, settings.reward_policy)
 
-    dropped: Counter[str] = Counter()
-    superseded = sum(is_model_call(span.record, span_attributes(span.record)) for span in others)
-    if superseded:
+    dropped: dict[str, int] = {}
+    if others and (superseded := sum(is_model_call(s.record, span_attributes(s.record)) for s in others)):
         dropped[SUPERSEDED] = superseded
     if read.duplicates:
         dropped[DUPLICATE] = read.duplicates
-    kept = [call for call in read.calls if call.reason is None]
+    kept: list[Call] = []
     for call in read.calls:
-        if call.reason is not None:
-            dropped[call.reason] += 1
+        if call.reason is None:
+            kept.append(call)
+        else:
+            dropped[call.reason] = dropped.get(call.reason, 0) + 1
     total = len(kept) + sum(dropped.values())
     if not read.calls:
         dropped[NO_MODEL_CALL] = 1
@@ -121,7 +122,7 @@ def assemble(
         rewards=by_name,
         policy=policy,
         policy_version=versions,
-        diagnostics=Diagnostics(calls=total, kept=len(kept), dropped=dict(dropped)),
+        diagnostics=Diagnostics(calls=total, kept=len(kept), dropped=dropped),
         revision=revision,
         supersedes=supersedes,
         source=records.source(limit),
@@ -180,14 +181,14 @@ def _triplets(kept: Sequence[Call], counters: Counter[str] | None) -> list[Tripl
     triplets: list[Triplet] = []
     for position, call in enumerate(kept):
         prompt = call.prompt or b""
-        contexts = {i: prompt + choice.tokens for i, choice in enumerate(call.choices) if choice.tokens}
+        usable = {i: choice for i, choice in enumerate(call.choices) if choice.tokens}
         rewarded = -1
         if call.reward is not None:
-            rewarded = next(iter(contexts))
-            if len(contexts) > 1:
+            rewarded = next(iter(usable))
+            if len(usable) > 1:
+                contexts = {i: prompt + (choice.tokens or b"") for i, choice in usable.items()}
                 rewarded = choice_of_reward(call, contexts, [later.prompt or b"" for later in kept[position + 1 :]])
-        for i in contexts:
-            choice = call.choices[i]
+        for i, choice in usable.items():
             if choice.logprobs_misfit and counters is not None:
                 counters[LOGPROBS_MISFIT] += 1
             triplets.append(
@@ -213,18 +214,30 @@ def _triplets(kept: Sequence[Call], counters: Counter[str] | None) -> list[Tripl
 
 def _policy(kept: Sequence[Call]) -> tuple[str | None, VersionRange | None]:
     """The policy that all calls share, and the range of versions over those that have one."""
-    policies = {call.policy for call in kept}
-    policy = next(iter(policies)) if len(policies) == 1 else None
-    ranges = [call.policy_version for call in kept if call.policy_version is not None]
-    if not ranges or len(policies) > 1:
-        return policy, None
-    if len(ranges) == 1:
-        return policy, ranges[0]
-    return policy, VersionRange(min=min(r.min for r in ranges), max=max(r.max for r in ranges))
+    if len(kept) == 1:
+        return kept[0].policy, kept[0].policy_version
+    if not kept:
+        return None, None
+    policy = kept[0].policy
+    span: VersionRange | None = None
+    for call in kept:
+        if call.policy != policy:
+            return None, None
+        version = call.policy_version
+        if version is None or version is span:
+            continue
+        if span is None:
+            span = version
+        elif version.min < span.min or version.max > span.max:
+            span = VersionRange(min=min(span.min, version.min), max=max(span.max, version.max))
+    return policy, span
 
 
 def _session_id(records: RolloutRecords) -> str | None:
     facts = records.judge.facts
     if facts is not None and facts.session_id is not None:
         return facts.session_id
-    return next((s.record.session_id for s in records.spans.values() if s.record.session_id is not None), None)
+    for span in records.spans.values():
+        if span.record.session_id is not None:
+            return span.record.session_id
+    return None

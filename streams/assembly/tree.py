@@ -26,6 +26,9 @@ def adopt_floating(nodes: Sequence[Node]) -> None:
     """
     if len(nodes) < 3:
         return
+    possible = [node for node in nodes if node.call is None]
+    if not possible:
+        return
     floating = [
         node
         for node in nodes
@@ -36,7 +39,7 @@ def adopt_floating(nodes: Sequence[Node]) -> None:
     ]
     if not floating:
         return
-    hosts = [node for node in nodes if node.call is None and _tells(node)]
+    hosts = [node for node in possible if _tells(node)]
     for node in floating:
         # One after the other: two that enclose each other's ancestors must not close a circle.
         host = _enclosing(node, hosts)

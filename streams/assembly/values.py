@@ -94,4 +94,8 @@ class Call(msgspec.Struct, kw_only=True):
 
     @property
     def has_tokens(self) -> bool:
-        return bool(self.prompt) and any(choice.tokens is not None for choice in self.choices)
+        if self.prompt:
+            for choice in self.choices:
+                if choice.tokens is not None:
+                    return True
+        return False
