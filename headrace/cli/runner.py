@@ -28,7 +28,9 @@ def runner(
     static: Annotated[
         bool, typer.Option("--static", help="Keep this worker id's partitions over a restart within session_timeout.")
     ] = False,
-    share_group: Annotated[bool, typer.Option("--share-group", help="Take tasks as a share group.")] = False,
+    share_group: Annotated[
+        bool, typer.Option("--share-group", help="Refused, with the reason: what the client lacks.")
+    ] = False,
     worker_id: WorkerId = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,

@@ -100,6 +100,11 @@ class AttemptTracer:
         """Refuses what comes from now on."""
         self._closed = True
 
+    @property
+    def closed(self) -> bool:
+        """Whether it refuses what comes."""
+        return self._closed
+
     def on_loop(self) -> bool:
         """Whether the caller is on the event loop, where nothing may block."""
         try:

@@ -117,7 +117,8 @@ async def _await(agent: Agent, resources: Resources, tracer: AttemptTracer, done
         value = await cast(Awaitable[Any], agent.call(tracer.rollout.input, resources, tracer.rollout))
         outcome = _returned(tracer, value)
     except BaseException as error:  # whatever an agent raises, SystemExit included, ends its attempt and nothing else
-        outcome = Outcome(FAILED, error=error_info(error))
+        # Of one that was stopped nobody asks for the reason, and a stack trace costs a millisecond.
+        outcome = Outcome(FAILED, error=None if tracer.closed else error_info(error))
     done(outcome)
 
 

@@ -130,7 +130,11 @@ async def test_a_rolling_restart_of_static_members_moves_nothing_and_repeats_not
     ids = pipeline.tasks(*range(200))
     async with AsyncExitStack() as first, AsyncExitStack() as second:
         one, two = await first.enter_async_context(member("m1")), await second.enter_async_context(member("m2"))
-        await pipeline.until(lambda: all(owned(one, two)) and sum(map(len, owned(one, two))) == 3)
+        await pipeline.until(
+            lambda: (
+                all(owned(one, two)) and sum(map(len, owned(one, two))) == 3 and assignments("m1") * assignments("m2")
+            )
+        )
         before = owned(one, two)
         for name, stack, other in (("m1", first, "m2"), ("m2", second, "m1")):
             seen = assignments(other)
