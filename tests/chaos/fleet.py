@@ -19,6 +19,7 @@ from tests.chaos.entries import Disturbance
 from tests.chaos.plan import part_of
 
 AGAIN_SECONDS = 1.0
+AGAIN_MOST_SECONDS = 8.0  # between starts of one that ends by itself again and again
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
 READY_SECONDS = 120.0
@@ -51,6 +52,7 @@ class Fleet:
     members: dict[str, _Member] = field(default_factory=dict[str, "_Member"])
     done: list[Disturbance] = field(default_factory=list[Disturbance])
     exits: Counter[str] = field(default_factory=Counter[str])
+    _failed: Counter[str] = field(default_factory=Counter[str])
     _down: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     _again: dict[str, tuple[float, Part]] = field(default_factory=dict[str, tuple[float, Part]])
     _journal: TextIO | None = None
@@ -121,7 +123,9 @@ class Fleet:
                 del self.members[name]
             elif member.part.stays:
                 self._exited(name, code)
-                self._again[name] = (now + AGAIN_SECONDS, member.part)
+                pause = min(AGAIN_MOST_SECONDS, AGAIN_SECONDS * 2 ** self._failed[name])
+                self._failed[name] = 0 if self.ready(name) else self._failed[name] + 1
+                self._again[name] = (now + pause, member.part)
         for at, part in list(self._again.values()):
             if now >= at:
                 self.start(part)

@@ -8,16 +8,17 @@ Op = tuple[float, str, str]
 """Seconds since the first moment of the plan; kill, start, stop, wake or leave; the member's name."""
 
 WEIGHTS = {
-    "runner": 3,
-    "gateway": 2,
-    "engine": 1,
-    "sync": 1,
-    "lifecycle": 2,
-    "assembler": 2,
-    "view": 1,
-    "trainer": 2,
+    "runner": 6,
+    "gateway": 4,
+    "engine": 2,
+    "sync": 2,
+    "lifecycle": 4,
+    "assembler": 4,
+    "view": 2,
+    "trainer": 4,
     "broker": 1,
 }
+"""How often a part is hit; while the broker is away nothing else goes on."""
 MEMBERS = {"runner": 3, "gateway": 2, "lifecycle": 2, "assembler": 2}
 """The most members of a part; parts that are not named have one."""
 FIRST = {"runner": 2}
