@@ -112,6 +112,7 @@ def view(
 
     Example: headrace processor view --database postgresql://headrace@127.0.0.1/headrace
     """
+    logging.getLogger("alembic").setLevel("WARNING")  # it tells at length what it is about to do
     from headrace.streams.view.database import DEFAULT_DATABASE, open_database
     from headrace.streams.view.loop import ViewLoop
     from headrace.streams.view.migrate import check_pipeline, upgrade

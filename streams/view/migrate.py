@@ -1,6 +1,5 @@
 """The schema of the database: made, and brought up to date, by the migrations in this folder."""
 
-import logging
 from pathlib import Path
 
 from alembic import command
@@ -29,7 +28,6 @@ def upgrade(engine: Engine, *, rebuild: bool = False) -> None:
         ViewError: a later version has made them.
         DatabaseUnavailableError: no answer.
     """
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells at length what it is about to do
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.set_main_option("path_separator", "os")

@@ -10,9 +10,6 @@ from headrace.streams.assembly.values import NO_ATTRIBUTES, span_attributes
 from headrace.streams.view.rows import Place, Row
 
 TOKEN_BYTES = 4
-# Where an agent's name or a call may stand. Decoding the attributes costs more than all else of a span's row.
-AGENT_MARKS = ("agent.name", "agent_type", "chain.type", "executor.id", "graph.node.id", "span.kind")
-CALL_MARKS = ("gen_ai.", "llm.", "span.kind", "ai.operationId")
 
 
 class CallFacts(NamedTuple):
@@ -41,7 +38,7 @@ def span_row(span: Span, place: Place) -> Row:
     llm = span.llm
     text = span.attributes
     attributes = NO_ATTRIBUTES
-    if any(mark in text for mark in (AGENT_MARKS if llm is not None else AGENT_MARKS + CALL_MARKS)):
+    if _may_name_agent(text) or (llm is None and _may_be_call(text)):  # decoding them costs more than all the rest
         attributes = span_attributes(span)
     if llm is not None:
         call = _recorded(llm)
@@ -75,6 +72,21 @@ def span_row(span: Span, place: Place) -> Row:
         llm.request if llm is not None else None,
         llm.response if llm is not None else None,
     )
+
+
+def _may_name_agent(text: str) -> bool:
+    return (
+        "agent.name" in text
+        or "agent_type" in text
+        or "span.kind" in text
+        or "chain.type" in text
+        or "executor.id" in text
+        or "graph.node.id" in text
+    )
+
+
+def _may_be_call(text: str) -> bool:
+    return "gen_ai." in text or "llm." in text or "span.kind" in text or "ai.operationId" in text
 
 
 def _recorded(llm: ModelCall) -> CallFacts:
