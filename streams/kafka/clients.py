@@ -17,6 +17,8 @@ FRAMING_BYTES = 64 * 1024
 BATCH_LINGER_MS = 20  # of writers that nobody waits for: halves their CPU against 0
 TRANSACTION_LINGER_MS = 0  # a commit flushes anyway
 FETCH_WAIT_MS = 500  # Kafka's default
+THRIFTY_MESSAGES = 2_000  # a partition
+THRIFTY_BYTES = 256 * 1024  # a partition and fetch; a larger batch comes all the same (KIP-74)
 RETRY_BACKOFF_MS = 10  # after CONCURRENT_TRANSACTIONS; at the default of 100 the p99 of a commit is five times larger
 
 
@@ -56,6 +58,7 @@ def consumer_config(
     several_topics: bool = False,
     fetch_wait_ms: int = FETCH_WAIT_MS,
     fetch_pause_ms: int | None = None,
+    thrifty: bool = False,
 ) -> dict[str, Any]:
     """Properties of a consumer: read_committed, no automatic commit.
 
@@ -68,6 +71,8 @@ def consumer_config(
             one brings is an earlier end-of-partition mark, and more requests of idle consumers.
         fetch_pause_ms: no fetch while messages of the one before wait to be polled, nor for so long after. Under load
             that makes few, well filled fetches, each of which costs the broker something for every partition.
+        thrifty: little is fetched ahead, for who reads a topic as a whole: a million small records that wait to be
+            polled take half a gigabyte.
     """
     config = {
         **_common(settings, client_id),
@@ -85,6 +90,8 @@ def consumer_config(
     }
     if fetch_pause_ms is not None:
         config |= {"queued.min.messages": 1, "fetch.queue.backoff.ms": fetch_pause_ms}
+    if thrifty:
+        config |= {"queued.min.messages": THRIFTY_MESSAGES, "fetch.message.max.bytes": THRIFTY_BYTES}
     if group:
         config["group.protocol"] = settings.group_protocol
         if settings.group_protocol == "classic":
@@ -115,6 +122,7 @@ def make_consumer(
     fetch_wait_ms: int = FETCH_WAIT_MS,
     fetch_pause_ms: int | None = None,
     eof: bool = False,
+    thrifty: bool = False,
 ) -> Consumer:
     """A consumer with `consumer_config`; all its calls belong on the thread that polls it.
 
@@ -129,6 +137,7 @@ def make_consumer(
         several_topics=several_topics,
         fetch_wait_ms=fetch_wait_ms,
         fetch_pause_ms=fetch_pause_ms,
+        thrifty=thrifty,
     )
     return Consumer({**config, "enable.partition.eof": eof}, logger=log)
 

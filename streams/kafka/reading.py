@@ -62,7 +62,7 @@ def read_to_end(
     if ends is None:
         ends = end_offsets(make_admin(settings, client_id), starts)
     left = {tp for tp, end in ends.items() if end > 0 and not starts[tp] >= end}
-    consumer = make_consumer(settings, client_id, eof=True, fetch_wait_ms=FETCH_WAIT_MS)
+    consumer = make_consumer(settings, client_id, eof=True, fetch_wait_ms=FETCH_WAIT_MS, thrifty=True)
     try:
         consumer.assign([TopicPartition(t, p, starts[t, p]) for t, p in left])
         deadline = time.monotonic() + timeout
@@ -186,7 +186,7 @@ class TopicFollower:
             consumer.close()
 
     def _deliver(self, codec: Codec, message: Message) -> None:
-        if message.value() is None or (self._wants and not self._wants(message)):
+        if (message.value() is None and self._row.compact) or (self._wants and not self._wants(message)):
             return
         try:
             record = self._decode(codec, message)

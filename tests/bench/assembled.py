@@ -1,7 +1,7 @@
 """The assembler's memory of a million closed rollouts: how long a restart takes to restore it, and how much it keeps.
 
-Writes Assembled records to a topic of their own (which is not measured), then restores them in a new process, which prints
-one JSON line:
+Writes Assembled records to a topic of their own (which is not measured), then restores them in a new process,
+which prints one JSON line:
 
     python tests/bench/assembled.py --bootstrap 127.0.0.1:9092 --rollouts 1000000
 """
