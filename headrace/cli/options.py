@@ -36,7 +36,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(table: Any) -> None:
-    """A rich table, cut to a terminal's width; elsewhere as wide as it needs to be."""
+    """A rich table or tree, cut to a terminal's width; elsewhere as wide as it needs to be."""
     from rich.console import Console
 
     Console(width=None if sys.stdout.isatty() else TABLE_WIDTH).print(table)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.options import Bootstrap, Json, Prefix, Registry, print_json, settings_of
+from headrace.cli.options import Bootstrap, Json, Prefix, Registry, print_json, print_table, settings_of
 from headrace.cli.sources import AnyOf, Database, Limit, Offset, Order, since_us, source_of
 
 if TYPE_CHECKING:
@@ -51,11 +51,9 @@ def show(
 
         print_json(msgspec.to_builtins(trace))
         return
-    from rich.console import Console
-
     from headrace.cli.trace_tree import trace_tree
 
-    Console().print(trace_tree(trace), soft_wrap=True)
+    print_table(trace_tree(trace))
 
 
 @app.command()
