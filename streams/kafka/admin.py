@@ -108,6 +108,7 @@ def topic_ids(names: list[str], admin: AdminClient) -> dict[str, str]:
 
     Raises:
         TopicError: there is no such topic.
+        BrokerUnavailableError: no broker answered.
     """
     found: dict[str, str] = {}
     answers = cast(dict[str, Any], admin.describe_topics(TopicCollection(names), request_timeout=TIMEOUT_SECONDS))
@@ -115,7 +116,10 @@ def topic_ids(names: list[str], admin: AdminClient) -> dict[str, str]:
         try:
             found[name] = str(future.result().topic_id)
         except KafkaException as error:
-            raise TopicError(f"{name}: {error.args[0].str()}; `headrace topics create` makes missing topics") from error
+            cause: Any = error.args[0]
+            if cause.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise TopicError(f"{name} is missing; `headrace topics create` makes it") from error
+            raise BrokerUnavailableError(f"no broker tells of {name}: {cause.str()}") from error
     return found
 
 
