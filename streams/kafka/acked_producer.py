@@ -204,7 +204,8 @@ class AckedProducer:
         old.purge()
         with suppress(KafkaException):  # it says once more that it has failed
             old.poll(0)
-        old.flush(LAST_REPORTS_SECONDS)
+        with suppress(KafkaException):
+            old.flush(LAST_REPORTS_SECONDS)
         reports, self._reports = self._reports, []
         self._loop.call_soon_threadsafe(self._wake, reports)
         self._loop.call_soon_threadsafe(self._send_again)
@@ -231,7 +232,11 @@ class AckedProducer:
         """Waits until what was sent is acknowledged; the number of records that were not."""
         if self._claiming:
             await asyncio.wait(self._claiming, timeout=timeout)
-        left = await asyncio.to_thread(self._producer.flush, timeout)
+        try:
+            left = await asyncio.to_thread(self._producer.flush, timeout)
+        except KafkaException as error:  # the client has failed for good
+            log.warning("%s: closing: %s", self._client_id, error)
+            left = len(self._producer)
         self._closing.set()
         await asyncio.to_thread(self._thread.join, POLL_SECONDS * 5)
         reports, self._reports = self._reports, []
