@@ -223,7 +223,7 @@ async def test_a_call_larger_than_a_record(
         return web.json_response(body)
 
     stub.handler = answer
-    gateway = await start_gateway(max_message_bytes=4096)
+    gateway = await start_gateway(max_message_bytes=4096, claim_check="off")
     await gateway.announce(stub.url)
     content = "x" * (5000 if where == "request" else 1)
     status, body, _ = await gateway.chat(messages=[{"role": "user", "content": content}])
