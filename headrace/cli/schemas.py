@@ -25,12 +25,13 @@ def show(
 
     Example: headrace schemas show Task
     """
-    from headrace.schemas import catalogue
+    from headrace.schemas import catalogue, claim_check
     from headrace.streams.errors import SettingsError
     from headrace.streams.topics import TOPIC_OF_RECORD
 
     schemas = catalogue.current()
     if name is not None:
+        schemas = {**schemas, claim_check.SCHEMA.name: claim_check.SCHEMA}  # of no topic
         if name not in schemas:
             raise SettingsError(f"no record {name!r}; there are {', '.join(schemas)}")
         if json:

@@ -44,6 +44,7 @@ class Refusals:
 
         Raises:
             BrokerUnavailableError: they did not take one.
+            ClaimsUnavailableError: one has to go by claim-check, and the store does not answer now.
             ClaimsUnavailableError: one is too large, and the claim-check store does not answer.
         """
         if not self._waiting:

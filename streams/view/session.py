@@ -7,9 +7,11 @@ from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from headrace.streams.errors import UnavailableError
 from headrace.streams.kafka.admin import partition_ids, topic_ids
 from headrace.streams.kafka.clients import make_admin, make_consumer
 from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.putting_back import PutBack
 from headrace.streams.kafka.transactional.errors import SessionLostError, cause
 from headrace.streams.kafka.transactional.intake import Intake, RefusedError
 from headrace.streams.settings import Settings
@@ -76,8 +78,10 @@ class ViewSession:
         messages = self._consume()
         if self._error is not None:
             raise self._error
+        put_back = PutBack(self._consumer)
         for message in messages:
-            self._read(message)
+            if not (put_back and put_back.later(message)):
+                self._read(message, put_back)
         idle = time.monotonic() - self._written > IDLE_SECONDS
         if self._batch or self._refusals or (idle and self._positions != self._began):
             self._write()
@@ -92,7 +96,7 @@ class ViewSession:
             return []
         return [first, *cast(list[Message], self._consumer.consume(BATCH - 1, GAP_SECONDS))]
 
-    def _read(self, message: Message) -> None:
+    def _read(self, message: Message, put_back: PutBack) -> None:
         at = (message.topic() or "", message.partition() or 0)
         offset = message.offset() or 0
         error = message.error()
@@ -111,6 +115,10 @@ class ViewSession:
             record = self._intake.record(topic, message)
         except RefusedError as refusal:
             self._refuse(message, refusal.reason, str(refusal))
+            return
+        except UnavailableError as unavailable:
+            put_back(message, unavailable)
+            self._positions[at] = offset
             return
         place = Place(at[1], offset, message.timestamp()[1] * 1000)
         self._messages[topic, place] = message
