@@ -66,15 +66,6 @@ class PassingLog(MemoryLog):
         return {place: self.kept[place] for place in places if place in self.kept}
 
 
-class PassingLoop(MemoryLoop):
-    """A loop over it: whatever was read is at its end."""
-
-    def read(self, most: int = 1_000_000) -> int:
-        came = super().read(most)
-        self._positions = {key: self.log.ends([key])[key] for key in self._positions}
-        return came
-
-
 def call(rollout_id: str, attempt_id: str, n: int, number: int) -> Span:
     return Span(
         rollout_id=rollout_id,
@@ -131,7 +122,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=10)
     options = parser.parse_args()
     log = PassingLog()
-    loop = PassingLoop(log, lambda: AssemblyProcessor(SETTINGS, "bench", log_reader=log))
+    loop = MemoryLoop(log, lambda: AssemblyProcessor(SETTINGS, "bench", log_reader=log))
     slow: list[tuple[str, str]] = []
     mb: list[float] = []
     began = time.monotonic()

@@ -180,7 +180,7 @@ class MemoryLoop:
                 entries.append(LogEntry(topic, 0, m.place, m.at * 1000, m))
                 self._positions[topic, 0] = m.place + 1
             if len(messages) <= most:  # an end-of-partition mark
-                self._positions[topic, 0] = len(self.log.topics.get(topic, []))
+                self._positions |= self.log.ends([(topic, 0)])
         entries.sort(key=lambda entry: self._rank[entry.topic])
         for entry in entries:
             try:

@@ -33,60 +33,84 @@ class World:
         self.tasks: dict[str, Task] = {}
         self.started: set[str] = set()
 
-    def loop(self, name: str) -> MemoryLoop:
-        return self.lifecycle if name == "lifecycle" else self.assembler
-
     def offset_of(self, rollout_id: str, attempt: int) -> int | None:
         """Where the Task of an attempt stands: nothing happens to an attempt before."""
         tasks = [m for m in self.log.messages("tasks") if m.key() == rollout_id.encode()]
         return next((m.place for m in tasks if self.log.decode(m).attempt == attempt), None)
 
+    def may_begin(self, rollout_id: str, attempt: int, delivery: int) -> bool:
+        """Whether a delivery is under way, or may begin: the ones before it were lost, and no retry has begun."""
+        verdict = judged(self.log).get(rollout_id)
+        if verdict is None or f"{rollout_id}-{attempt}-{delivery}" in verdict.attempts:
+            return True
+        others = verdict.attempts.values()
+        over = any(a.attempt == attempt and a.end is not None and a.end.type != "lost" for a in others)
+        return not over and all(a.attempt <= attempt for a in others)
+
     def do(self, step: tuple[Any, ...]) -> None:
         """One step; one that no writer would take then is left out."""
         kind, *args = step
-        if kind == "task":
-            rollout_id, max_attempts = args
-            task = Task(
-                rollout_id=rollout_id,
-                input="1",
-                group_id="g",
-                config=TaskConfig(max_attempts=max_attempts, retry_condition=["failed"]),
-                enqueued_at=0,
-            )
-            self.tasks.setdefault(rollout_id, task)
-            self.log.write(task)
-        elif kind == "event":
-            rollout_id, type_, attempt, delivery, final = args
-            offset = self.offset_of(rollout_id, attempt)
-            if rollout_id != STRAY and offset is None:
-                return
-            task = self.tasks.get(rollout_id)
-            if type_ == "started":
-                self.started.add(rollout_id)
-            event = AttemptEvent(
-                rollout_id=rollout_id,
-                attempt_id=None if type_ == "cancel_requested" else f"{rollout_id}-{attempt}-{delivery}",
-                attempt=attempt,
-                delivery=delivery,
-                type=type_,
-                final=final and type_ in ENDS and type_ != "lost",
-                complete=True,
-                task=facts_of(task, offset) if task is not None and type_ == "started" else None,
-                at=0,
-            )
-            if rollout_id == STRAY and event.type in ENDS and event.final:
-                return  # the assembler, which reads no tasks, takes it for one of a task that never started
-            self.log.write(event)
-        elif kind in ("span", "reward"):
-            rollout_id, number = args
-            if rollout_id in OUTSIDE or rollout_id in self.started:
-                self.log.write(span(rollout_id, number) if kind == "span" else reward(rollout_id, number))
-        elif kind == "turn":
-            loop, most, crash = args
-            self.loop(loop).read(most)
-            self.loop(loop).write(crash=crash)
-        elif kind == "wait":
-            self.log.now_ms += args[0]
+        getattr(self, f"_{kind}")(*args)
+
+    def _task(self, rollout_id: str, max_attempts: int) -> None:
+        task = Task(
+            rollout_id=rollout_id,
+            input="1",
+            group_id="g",
+            config=TaskConfig(max_attempts=max_attempts, retry_condition=["failed"]),
+            enqueued_at=0,
+        )
+        self.tasks.setdefault(rollout_id, task)
+        self.log.write(task)
+
+    def _event(self, rollout_id: str, type_: str, attempt: int, delivery: int, final: bool) -> None:
+        offset = self.offset_of(rollout_id, attempt)
+        if rollout_id != STRAY and (offset is None or not self.may_begin(rollout_id, attempt, delivery)):
+            return
+        task = self.tasks.get(rollout_id)
+        if type_ == "started":
+            self.started.add(rollout_id)
+        event = AttemptEvent(
+            rollout_id=rollout_id,
+            attempt_id=None if type_ == "cancel_requested" else f"{rollout_id}-{attempt}-{delivery}",
+            attempt=attempt,
+            delivery=delivery,
+            type=type_,
+            final=final and type_ in ENDS and type_ != "lost",
+            complete=True,
+            task=facts_of(task, offset) if task is not None and type_ == "started" else None,
+            at=0,
+        )
+        if rollout_id == STRAY and event.type in ENDS and event.final:
+            return  # the assembler, which reads no tasks, takes it for one of a task that never started
+        self.log.write(event)
+
+    def _span(self, rollout_id: str, number: int) -> None:
+        if rollout_id in OUTSIDE or rollout_id in self.started:
+            self.log.write(span(rollout_id, number))
+
+    def _reward(self, rollout_id: str, number: int) -> None:
+        if rollout_id in OUTSIDE or rollout_id in self.started:
+            self.log.write(reward(rollout_id, number))
+
+    def _life(self, rollout_id: str, attempt: int, delivery: int, end: str, final: bool) -> None:
+        """A delivery as a runner writes it."""
+        self._event(rollout_id, "started", attempt, delivery, False)
+        self._span(rollout_id, attempt)
+        self._reward(rollout_id, attempt)
+        self._event(rollout_id, end, attempt, delivery, final)
+
+    def _turn(self, name: str, most: int, crash: str) -> None:
+        loop = self.lifecycle if name == "lifecycle" else self.assembler
+        loop.read(most)
+        loop.write(crash=crash)
+
+    def _both(self) -> None:
+        for loop in (self.lifecycle, self.assembler, self.lifecycle):
+            loop.turn()
+
+    def _wait(self, milliseconds: int) -> None:
+        self.log.now_ms += milliseconds
 
 
 def span(rollout_id: str, number: int) -> Span:
@@ -100,26 +124,34 @@ def reward(rollout_id: str, number: int) -> Reward:
 
 
 SMALL = st.integers(1, 2)
+TASK_ID = st.sampled_from(TASKS)
+TURNS = st.tuples(
+    st.just("turn"),
+    st.sampled_from(("lifecycle", "assembler")),
+    st.sampled_from((1, 3, 100)),
+    st.sampled_from(("", "", "before", "within")),
+)
+LIFE = st.tuples(st.just("life"), TASK_ID, SMALL, SMALL, st.sampled_from(ENDS), st.booleans())
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("task"), st.sampled_from(TASKS), st.integers(1, 3)),
+        st.tuples(st.just("task"), TASK_ID, st.integers(1, 3)),
+        LIFE,
+        LIFE,
         st.tuples(
             st.just("event"),
             st.sampled_from((*TASKS, STRAY)),
-            st.sampled_from(("started", "started", "heartbeat", "activity", "cancel_requested", *ENDS)),
+            st.sampled_from(("started", "heartbeat", "activity", "cancel_requested", *ENDS)),
             SMALL,
             SMALL,
             st.booleans(),
         ),
         st.tuples(st.sampled_from(("span", "reward")), st.sampled_from((*TASKS, *OUTSIDE)), st.integers(0, 3)),
-        st.tuples(
-            st.just("turn"),
-            st.sampled_from(("lifecycle", "assembler")),
-            st.integers(1, 5),
-            st.sampled_from(("", "", "before", "within")),
-        ),
+        TURNS,
+        TURNS,
+        st.just(("both",)),
         st.tuples(st.just("wait"), st.sampled_from((1, 1500, 61_000))),
     ),
+    min_size=8,
     max_size=40,
 )
 
@@ -145,6 +177,8 @@ def folded(log: MemoryLog) -> dict[str, RolloutState]:
 def test_every_reader_comes_to_the_same_states(steps: list[tuple[Any, ...]]):
     world = World()
     log = world.log
+    for rollout_id, max_attempts in (("t0", 1), ("t1", 3)):
+        world.do(("task", rollout_id, max_attempts))
     for step in steps:
         world.do(step)
     settle(world.lifecycle, world.assembler)
