@@ -7,8 +7,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from importlib.metadata import version
+from math import inf
 
 import msgspec
 
@@ -106,12 +106,16 @@ class Workers:
         self._silence = settings.heartbeat * MISSED_HEARTBEATS
         self._states: dict[str, tuple[WorkerState, float]] = {}
         self._lock = threading.Lock()
+        self._following = False
+        self._last = -inf  # when the last record came, once all of the past is read
         self._changed = changed
         self._follower = TopicFollower(settings, "workers", self._handle, client_id=client_id)
 
     def start(self) -> "Workers":
         """Starts following; returns when the topic was read to its end."""
         self._follower.start()
+        self._last = time.monotonic()
+        self._following = True
         return self
 
     def close(self) -> None:
@@ -130,9 +134,13 @@ class Workers:
     def _handle(self, record: Record, message: Message) -> None:
         if not isinstance(record, WorkerState):
             return
-        # What an earlier process wrote long ago counts from its own time, not from when it is read here.
-        age = max(timedelta(0), timedelta(milliseconds=time.time() * 1000 - message.timestamp()[1]))
+        # What an earlier process wrote long ago counts from its own time, not from when it is read here. While the
+        # topic is followed, a record is no older than the one before it: clocks of brokers and machines may differ.
+        now = time.monotonic()
+        age = max(0.0, min(time.time() - message.timestamp()[1] / 1000, now - self._last))
+        if self._following:
+            self._last = now
         with self._lock:
-            self._states[record.worker_id] = (record, time.monotonic() - age.total_seconds())
+            self._states[record.worker_id] = (record, now - age)
         if self._changed:
             self._changed(record)
