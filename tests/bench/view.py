@@ -2,9 +2,10 @@
 
     .venv/bin/python tests/bench/view.py --bootstrap 127.0.0.1:9092 --database sqlite:////tmp/view.db --spans 200000
 
-Spans are written first, 2 kB each, in rollouts of four calls; then the view reads them, from its assignment to its
-last row. Prints one JSON object; `cpu_us_a_span` is user and system time of the view's process. With --profile FILE
-the view runs within this process, under cProfile.
+Spans are written first, 1.6 kB each, in rollouts of four calls; a bare loop reads and decodes them; then the view reads
+them, from its assignment to its last row. Prints a JSON object each. `cpu_us_a_span` is user and system time of the
+process that reads, which on a machine that does other things says more than spans a second. With --profile FILE the
+view runs within this process, under cProfile.
 """
 
 import argparse
@@ -18,14 +19,17 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import TopicPartition
 from sqlalchemy import func, select
 
 from headrace.schemas.packing import pack_float32, pack_int32
 from headrace.schemas.records import Choice, ModelCall, Span, Usage, VersionRange
-from headrace.streams.kafka.admin import create_topics
-from headrace.streams.kafka.clients import make_producer
+from headrace.streams.codec import Codec
+from headrace.streams.kafka.admin import create_topics, partition_ids
+from headrace.streams.kafka.clients import make_consumer, make_producer
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.kafka.messages import MessageMaker
+from headrace.streams.kafka.reading import poll_batch
 from headrace.streams.settings import Settings, load_settings
 from headrace.streams.view import tables
 from headrace.streams.view.database import open_database
@@ -110,6 +114,30 @@ def wait_for_rows(database: str, count: int) -> float:
         time.sleep(0.02)
 
 
+def bare(settings: Settings, count: int) -> dict[str, Any]:
+    """What reading and decoding alone cost: the floor of every reader."""
+    codec = Codec(settings)
+    consumer = make_consumer(settings, "bare")
+    topic = settings.topic("spans")
+    consumer.assign([TopicPartition(topic, p, 0) for p in partition_ids(settings, topic)])
+    begun, cpu = time.monotonic(), time.process_time()
+    left = count
+    while left:
+        messages = poll_batch(consumer, 0.2, 5000)
+        for message in messages:
+            codec.decode(message.value())
+        left -= len(messages)
+    seconds, used = time.monotonic() - begun, time.process_time() - cpu
+    consumer.close()
+    return {
+        "database": "none: a loop that reads and decodes",
+        "spans": count,
+        "seconds": round(seconds, 2),
+        "spans_per_second": round(count / seconds),
+        "cpu_us_a_span": round(1e6 * used / count, 1),
+    }
+
+
 def in_process(settings: Settings, database: str, count: int, profile: str) -> None:
     """Runs the view here, under cProfile."""
     import cProfile
@@ -168,6 +196,7 @@ def main() -> None:
     )
     create_topics(settings)
     size = produce(settings, options.spans)
+    print(json.dumps(bare(settings, options.spans)), flush=True)
     for database in options.database:
         if options.profile:
             in_process(settings, database, options.spans, options.profile)
