@@ -36,7 +36,7 @@ class PartitionReplay:
     """
 
     position: int
-    ended: list[bytes] = field(default_factory=list[bytes])
+    ended: set[bytes] = field(default_factory=set[bytes])
     events: list[Happened] = field(default_factory=list[Happened])
     follow_from: int = 0
 
@@ -66,7 +66,9 @@ def replay(settings: Settings, committed: dict[int, int], *, client_id: str) -> 
         if message.topic() == rollouts:
             key = message.key()
             if key is not None and _header(message, "status") in TERMINAL:
-                into.ended.append(key)
+                into.ended.add(key)
+            elif key is not None:
+                into.ended.discard(key)  # removed long after its end, and perhaps enqueued anew
         elif (happened := happened_of(intake, message)) is not None:
             into.events.append(happened)
     return result
