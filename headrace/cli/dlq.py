@@ -51,8 +51,9 @@ def list_(
     table = Table("id", "reason", "reader", "state", "bytes", "detail")
     for s in states:
         d = s.letter
-        times = f", replayed {s.replays}x" if s.replays else ""
-        table.add_row(str(d.place), d.reason, d.reader, f"{s.state}{times}", str(d.size), d.detail[:80])
+        states = ([] if s.replayed else [s.state]) + ([f"replayed {s.replays}x"] if s.replays else [])
+        detail = d.detail.removeprefix(f"{d.reason}: ")[:80]
+        table.add_row(str(d.place), d.reason, d.reader, ", ".join(states), str(d.size), detail)
     print_table(table)
 
 

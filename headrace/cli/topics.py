@@ -130,9 +130,13 @@ def sweep_claims(
     from headrace.streams.claims.sweep import sweep
 
     settings = settings_of(bootstrap, prefix)
+    values = 0
     for swept in sweep(settings, dry_run=dry_run):
+        values += swept.values
         if json:
             print_json(asdict(swept))
         elif swept.values:
             word = "would be deleted" if dry_run else "deleted"
             print(f"{swept.topic}: {swept.values} values, {swept.old} old, {swept.deleted} {word}")
+    if not json:
+        print(f"{values} large values of {settings.prefix} at {settings.claim_check}")
