@@ -1,6 +1,7 @@
 """One settings object: defaults < `headrace.toml` < environment `HEADRACE_*` < flags."""
 
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from headrace.streams.errors import SettingsError
 
 FILE = "headrace.toml"
+PART_PREFIXES = ("gateway_",)  # of settings that one part alone knows
 
 
 def _default_claims() -> str:
@@ -45,7 +47,7 @@ class Settings(BaseSettings):
     max_message_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
     """Limit of a value: of topic, producer and consumer. Larger ones go by claim-check."""
     claim_check: str = Field(default_factory=_default_claims)
-    """Where values above the limit are written: an fsspec URL or a folder that every process reaches; `off` for none."""
+    """Where values above the limit are written: an fsspec URL or a folder that all processes reach; `off` for none."""
     claim_check_former: list[str] = Field(default_factory=list[str])
     """Stores that are read, but not written any more."""
     max_claim_bytes: int = Field(default=1024 * 1024 * 1024, ge=1024)
@@ -109,6 +111,16 @@ class Settings(BaseSettings):
 S = TypeVar("S", bound=Settings)
 
 
+def _refuse_unknown(settings_type: type[Settings]) -> None:
+    """A misspelt name in the file would be ignored, and the command work on the wrong cluster."""
+    known = {*settings_type.model_fields, *Settings.model_fields}
+    for name in TomlConfigSettingsSource(settings_type, Path(FILE))():
+        if name in known or name.startswith(PART_PREFIXES):
+            continue
+        near = get_close_matches(name, known, 1)
+        raise SettingsError(f"{FILE} has no setting {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+
+
 def load_settings(**flags: Any) -> Settings:
     """The settings of this process; a flag that is `None` was not given.
 
@@ -125,6 +137,7 @@ def load_settings_as(settings_type: type[S], **flags: Any) -> S:
         SettingsError: as `load_settings`.
     """
     try:
+        _refuse_unknown(settings_type)
         return settings_type(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()]

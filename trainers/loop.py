@@ -19,6 +19,7 @@ import msgspec
 
 from headrace.schemas.records import RunManifest, TrainerState, TrainingStep, Weights, Window
 from headrace.streams.errors import BrokerUnavailableError, SettingsError, UnavailableError
+from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.clock import LogClock, wall_us
 from headrace.streams.kafka.transactional.errors import SessionLostError
 from headrace.streams.settings import Settings
@@ -57,9 +58,11 @@ class TrainerLoop:
         Raises:
             FencedError: another process has taken over the run.
             BrokerUnavailableError: no broker answered at the start; later ones are waited for.
+            TopicError: the pipeline has no topics yet.
             SettingsError: the run was started with other settings.
             CheckpointError: a checkpoint cannot be written or read; the window is trained again after a restart.
         """
+        partition_ids(self._settings, self._settings.topic("training"))  # or says at once that there is no broker
         was_in = False
         while not stop.is_set():
             session = _Session(self._settings, self._run, self._window_settings, self._algorithm)
@@ -271,6 +274,7 @@ class _Session:
         elif now or at - self._carried > CARRY_SECONDS or windows.undelivered > CARRY_MOST:
             window = windows.decisions()
             self._publish(window, self._training_step(window, {}, None, None), None)
+            log.info("step %d stands; dropped without a window: %s", self._step, _drops(window))
 
     def _copy_position(self) -> None:
         assert self._reader is not None
@@ -297,7 +301,7 @@ class _Session:
 def _report(step: TrainingStep, trained: Trained) -> None:
     m = step.metrics
     log.info(
-        "step %d: version %d, %d samples, reward %.3f (recent %.3f), entropy %.3f, staleness %s%s%s",
+        "step %d: version %d, %d samples, reward %.3f (recent %.3f), entropy %.3f, staleness %s%s%s%s",
         step.step,
         step.policy_version,
         len(trained.rewards),
@@ -305,9 +309,14 @@ def _report(step: TrainingStep, trained: Trained) -> None:
         m["reward/recent"],
         m.get("entropy", float("nan")),
         dict(trained.staleness),
+        f", dropped {_drops(step.window)}" if step.window.dropped else "",
         f", MISMATCH k3 {m['mismatch/k3']:.2e}" if m.get("mismatch/alarm") else "",
         ", the goal is reached" if m.get(GOAL_REACHED) else "",
     )
+
+
+def _drops(window: Window) -> str:
+    return ", ".join(f"{d.reason} {len(d.samples)}" for d in window.dropped) or "none"
 
 
 def _differences(before: Any, now: Any, path: str = "") -> list[str]:

@@ -23,5 +23,11 @@ def await_model(directory: Path, seconds: float) -> None:
     end = time.monotonic() + seconds
     while not (directory / "config.json").exists():
         if time.monotonic() >= end:
-            raise ModelMissingError(f"no model at {directory}: make one with `headrace model create {directory}`")
+            raise ModelMissingError(_missing(directory))
         time.sleep(POLL_SECONDS)
+
+
+def _missing(directory: Path) -> str:
+    if directory.is_dir():
+        return f"{directory} is no Hugging Face model directory: it has no config.json"
+    return f"no model at {directory}: make one with `headrace model create {directory}`, or give a longer --wait-model"

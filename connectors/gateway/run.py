@@ -13,6 +13,7 @@ from headrace.connectors.gateway.upstream import Upstream
 from headrace.connectors.serving import bind, endpoint
 from headrace.schemas.records import WorkerState
 from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.settings import Settings
 from headrace.streams.workers import ENGINE, GATEWAY, WorkerAnnouncer, Workers, new_worker_id
 
@@ -45,8 +46,10 @@ async def run_gateway(
         ready: called with URL and worker id once calls are answered.
 
     Raises:
-        OSError: the port is in use.
+        BrokerUnavailableError, TopicError: there is no broker, or no topic for spans.
+        PortError: the port is in use.
     """
+    await asyncio.to_thread(partition_ids, settings, settings.topic("spans"))
     listener = bind(port)
     url, worker_id = endpoint(listener), worker_id or new_worker_id(GATEWAY)
     loop = asyncio.get_running_loop()

@@ -13,6 +13,7 @@ from headrace.connectors.sync.engine_sync import EngineSync
 from headrace.connectors.sync.newest import NewestWeights
 from headrace.schemas.records import Record, WorkerState
 from headrace.streams.kafka.acked_producer import AckedProducer
+from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.settings import Settings
@@ -67,7 +68,11 @@ async def run_sync(
         policy: only engines of this policy; all where it is None.
         engine_urls: these engines instead of those that have announced themselves.
         ready: called with the worker id once publications are followed.
+
+    Raises:
+        BrokerUnavailableError, TopicError: there is no broker, or no topic for resources.
     """
+    await asyncio.to_thread(partition_ids, settings, settings.topic("resources"))
     worker_id = worker_id or new_worker_id(SYNC)
     loop = asyncio.get_running_loop()
     newest = NewestWeights()

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("bench", "Measure a pipeline under a known load."),
 }
 EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
 
 
 class LazyGroup(TyperGroup):
@@ -79,6 +80,8 @@ def main() -> None:
     """Runs the command; a `HeadraceError` is one line on stderr and exit code 1 (78 for a fenced process)."""
     try:
         app()
+    except KeyboardInterrupt:  # while a command is imported; what runs has handlers of its own
+        raise SystemExit(EXIT_INTERRUPTED) from None
     except FencedError as error:
         print(f"headrace: {error}", file=sys.stderr)
         raise SystemExit(EXIT_FENCED) from None

@@ -1,5 +1,6 @@
 """`headrace demo`: the whole pipeline on this machine, learning a small task."""
 
+import os
 import shlex
 import sys
 import time
@@ -26,10 +27,13 @@ def demo(
     engine: Annotated[str, typer.Option(help="builtin, or vllm after `make setup-vllm`.")] = "builtin",
     trainer: Annotated[str, typer.Option(help="grpo.")] = "grpo",
     task: Annotated[str, typer.Option(help="pick-digit or addition.")] = "pick-digit",
-    out: Annotated[Path | None, typer.Option(help="Folder for curve, logs and checkpoints [demo-out/RUN].")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for curve, logs and checkpoints (demo-out/RUN).")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Hold the broker with its topics until Ctrl-C.")] = False,
-    budget: Annotated[float, typer.Option(help="Seconds of learning after which the demo gives up.")] = 300.0,
-    print_commands: Annotated[bool, typer.Option("--print-commands", help="Print what would be started.")] = False,
+    budget: Annotated[float, typer.Option(min=1, help="Seconds of learning after which the demo gives up.")] = 300.0,
+    print_commands: Annotated[
+        bool,
+        typer.Option("--print-commands", help="Print what would be started, and write its tasks into --out."),
+    ] = False,
     json_: Json = False,
 ) -> None:
     """Start everything on this machine and watch a model learn.
@@ -49,6 +53,10 @@ def demo(
         for part in plan.all_parts():
             print(shlex.join(["headrace", *part.argv]))
         return
+    if engine == "vllm":
+        from headrace.connectors.vllm.command import find_python
+
+        find_python(os.environ)  # or says at once that there is none
     _run(plan, budget, keep=keep, json_=json_)
 
 
@@ -74,5 +82,7 @@ def _run(plan: Plan, budget: float, *, keep: bool, json_: bool) -> None:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     finally:
         running.stop(keep_data=False)
-    if not outcome.reached:
+    shortfall = outcome.shortfall()
+    if shortfall is not None:
+        print(f"headrace: {shortfall}", file=sys.stderr)
         raise typer.Exit(1)

@@ -67,6 +67,12 @@ def builtin(
     """
     settings = _settings(announce, bootstrap, prefix, registry)
     name = _name(worker_id)
+    from headrace.connectors.engine.waiting import await_model
+    from headrace.connectors.serving import bind
+
+    if wait_model == 0:  # torch takes seconds to import: what is wrong is said before
+        await_model(model, 0)
+    bind(port).close()
     from headrace.connectors.engine.run import EngineOptions, run_builtin
 
     options = EngineOptions(model, port, policy, seed, threads, max_batch, wait_ms, in_flight.value, wait_model)

@@ -53,6 +53,7 @@ def produce(
 
     Example: echo '{"input": {"question": "2 + 3?"}}' | headrace tasks produce - --mode train --group-size 16
     """
+    from headrace.streams.errors import SettingsError
     from headrace.streams.kafka.admin import partition_ids
     from headrace.streams.producing import Bound, TaskProducer, check
     from headrace.streams.producing.specs import TaskSpec
@@ -68,6 +69,8 @@ def produce(
     if follow is not None and mode is None:
         mode = "train"
     specs = [spec for _, spec in _read(settings, file, group_size, mode, follow, skip_bad).specs]
+    if not specs:
+        raise SettingsError(f"{'stdin' if file == STDIN else file} has no tasks: an object with `input` a line")
     if follow is None:
         partition_ids(settings, settings.topic("tasks"))  # or says at once that there is no broker, or no topic
         with TaskProducer(settings) as producer:

@@ -33,9 +33,9 @@ def grpo(
     wait_model: Annotated[float, typer.Option(min=0, help="Seconds to wait for --model to appear.")] = 0.0,
     window_groups: Annotated[int, typer.Option(min=1, help="Complete groups a window.")] = 10,
     window_seconds: Annotated[
-        float | None, typer.Option(min=0.001, help="Or fewer, when one has waited for so long [never].")
+        float | None, typer.Option(min=0.001, help="Or fewer, when one has waited for so long (never).")
     ] = None,
-    group_size: Annotated[int | None, typer.Option(min=1, help="Samples a group [what its tasks say].")] = None,
+    group_size: Annotated[int | None, typer.Option(min=1, help="Samples a group (what its tasks say).")] = None,
     group_timeout: Annotated[float, typer.Option(min=0.001, help="Seconds until an incomplete group closes.")] = 300.0,
     incomplete: Annotated[str, typer.Option(help="What becomes of such a group: train or drop.")] = "train",
     max_staleness: Annotated[int, typer.Option(min=0, help="Most versions a sample may be behind.")] = 3,

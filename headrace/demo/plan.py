@@ -84,7 +84,7 @@ class Plan:
         yield Part("sync", ("sync", "--policy", POLICY, *join))
         yield Part("lifecycle", ("processor", "lifecycle", "--worker-id", "lifecycle-1", *join))
         yield Part("assembler", ("processor", "assembler", "--worker-id", "assembler-1", *join))
-        yield Part("statistics", ("processor", "statistics", *join))
+        yield Part("statistics", ("processor", "statistics", *join), vital=False)
         agent = "headrace.demo.agents:" + self.task.name.replace("-", "_")
         for n in range(1, RUNNERS + 1):
             argv = ("runner", agent, "--concurrency", str(CONCURRENCY), "--worker-id", f"runner-{n}", *join)

@@ -44,12 +44,25 @@ class Outcome:
     verdict: Verdict
     curve: Curve
     costs: Costs
+    budget: float
+    """Seconds of learning after which it gives up."""
 
     @property
     def reached(self) -> bool:
         """The goal was reached, and nothing was lost or doubled."""
         last = self.verdict.reward_last
         return last is not None and last >= self.plan.task.goal and self.verdict.clean
+
+    def shortfall(self) -> str | None:
+        """Why the goal was not reached, for a person; None where it was."""
+        if not self.verdict.clean:
+            return "the topics show lost or doubled rollouts"
+        if not self.reached:
+            return (
+                f"the goal of {self.plan.task.goal} was not reached in {self.budget:.0f} s of learning; "
+                "a busy machine needs more: --budget"
+            )
+        return None
 
     def line(self) -> dict[str, Any]:
         """The last line of `headrace demo --json`."""
@@ -81,6 +94,7 @@ def write(outcome: Outcome) -> None:
     produced = outcome.verdict.produced
     summary = {
         **outcome.line(),
+        "reached": outcome.reached,
         "produced": produced,
         "failed": outcome.verdict.failed,
         "dropped": outcome.verdict.dropped,
@@ -127,7 +141,8 @@ def show(outcome: Outcome, console: Console) -> None:
     table.add_row(
         "mean reward, first and last 200 samples", f"{reward[0]} → {reward[1]} (goal {outcome.plan.task.goal})"
     )
-    table.add_row("seconds to the goal", f"{outcome.seconds:.1f}")
+    what = "seconds to the goal" if outcome.reached else "seconds (goal not reached)"
+    table.add_row(what, f"{outcome.seconds:.1f}")
     table.add_row("samples / steps / policy version", f"{verdict.samples} / {verdict.steps} / {verdict.policy_version}")
     table.add_row("tasks produced, failed", f"{verdict.produced}, {verdict.failed}")
     table.add_row("lost, trained twice", f"{verdict.lost}, {len(verdict.trained_twice)}")

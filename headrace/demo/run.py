@@ -56,7 +56,13 @@ class Demo:
         self._processes.stop(*[name for name in self._processes.all if name != "broker"])
         verdict = check(settings, self._plan.run_id)
         outcome = Outcome(
-            self._plan, str((broker.ready or {}).get("version")), seconds, verdict, progress.curve, self._costs
+            self._plan,
+            str((broker.ready or {}).get("version")),
+            seconds,
+            verdict,
+            progress.curve,
+            self._costs,
+            self._budget,
         )
         write(outcome)
         return outcome

@@ -1,6 +1,7 @@
 """Starts a pipeline's processes, waits for their ready lines, counts what they cost, and ends every one of them."""
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -18,6 +19,8 @@ import psutil
 from headrace.deploy.local.process import WRAPPER
 from headrace.streams.errors import HeadraceError
 
+log = logging.getLogger(__name__)
+
 READY_SECONDS = 120.0
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
@@ -32,15 +35,21 @@ class Part:
         name: unique; of its log and of its row in a summary.
         argv: after `headrace`.
         stays: it runs until it is told to stop; else it is waited for.
+        vital: the others are of no use without it; else they go on when it ends.
     """
 
     name: str
     argv: tuple[str, ...]
     stays: bool = True
+    vital: bool = True
 
     def command(self) -> list[str]:
         """What is executed."""
         return [str(Path(sys.executable).parent / "headrace"), *self.argv]
+
+
+class FolderError(HeadraceError):
+    """The folder for logs cannot be made."""
 
 
 class PartFailedError(HeadraceError):
@@ -132,7 +141,10 @@ class Processes:
     """The processes of a pipeline. `stop` ends them all whatever happens; if their owner is killed, the kernel does."""
 
     def __init__(self, logs: Path, environment: dict[str, str] | None = None) -> None:
-        logs.mkdir(parents=True, exist_ok=True)
+        try:
+            logs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FolderError(f"cannot make {logs}: {error.strerror}; choose another folder") from error
         self._logs = logs
         self._environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
         self._environment |= environment or {}
@@ -185,7 +197,11 @@ class Processes:
         Raises:
             PartFailedError: a process ended, or is not ready in time.
         """
-        self.wait(lambda: all(self.all[n].ready is not None for n in names), f"{', '.join(names)} ready", timeout)
+        self.wait(lambda: all(self._is_ready(n) for n in names), f"{', '.join(names)} ready", timeout)
+
+    def _is_ready(self, name: str) -> bool:
+        running = self.all.get(name)  # gone: one that is not vital has ended
+        return running is None or running.ready is not None
 
     def wait_ended(self, name: str, timeout: float = READY_SECONDS) -> None:
         """Waits for a part that does its work and ends.
@@ -212,10 +228,13 @@ class Processes:
 
     def check(self) -> None:
         """Raises PartFailedError when a process has ended that should not have."""
-        for running in self.all.values():
+        for running in list(self.all.values()):
             code = running.process.poll()
-            if code is not None and not self._stopping and (running.part.stays or code != 0):
+            if code is None or self._stopping or not (running.part.stays or code != 0):
+                continue
+            if running.part.vital:
                 raise PartFailedError(self.failure(running))
+            log.warning("going on without %s", self.failure(self.release(running.part.name)))
 
     def failure(self, running: Running) -> str:
         """What a dead part said last."""

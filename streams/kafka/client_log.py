@@ -1,4 +1,4 @@
-"""librdkafka's own log lines, each kind of a client once in a while: a broker that is away would fill the disk else."""
+"""Log lines of one kind once in a while: else a broker that is away, or an agent that fails, would fill the disk."""
 
 import logging
 import time
@@ -8,7 +8,7 @@ QUIET_SECONDS = 20.0
 
 
 class Seldom(logging.Filter):
-    """Lets a line pass if none of its kind and client passed in the last twenty seconds.
+    """Lets a line pass if none with the same first two words passed in the last twenty seconds.
 
     librdkafka's lines begin with their kind and the client: `REQTMOUT [name#producer-1] [thrd:...]: ...`.
     """

@@ -50,6 +50,12 @@ def bound_of(manifest: RunManifest, group_size: int) -> Bound | None:
     return Bound(int(samples), int(found["max_staleness"])) if samples else None
 
 
+def group_size_of(manifest: RunManifest) -> int | None:
+    """The size of the groups that a run trains; None where it takes what its tasks say."""
+    window = json.loads(manifest.settings).get("window")
+    return cast(dict[str, Any], window).get("group_size") if isinstance(window, dict) else None
+
+
 class RunBudget:
     """Which rollouts of a run there are, and how many of them are decided."""
 

@@ -21,7 +21,7 @@ from headrace.streams.kafka.clients import make_admin
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.kafka.messages import Message, OutMessage
 from headrace.streams.kafka.reading import BEGINNING, TopicFollower, read_to_end
-from headrace.streams.producing.budget import Bound, Epochs, RunBudget, bound_of
+from headrace.streams.producing.budget import Bound, Epochs, RunBudget, bound_of, group_size_of
 from headrace.streams.producing.specs import TaskSpec, tasks_of
 from headrace.streams.settings import Settings
 from headrace.streams.workers import WorkerAnnouncer
@@ -66,6 +66,7 @@ class Feeder:
         self._group_size = group_size
         self._mode = mode
         self._worker_id = worker_id
+        self._run_group_size: int | None = None
         self._seen: set[int] = set()  # hashes of the keys whose run is known
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -83,7 +84,7 @@ class Feeder:
             ready: gets the worker's id once the feeder knows how the run stands.
 
         Raises:
-            SettingsError: a group does not fit the bound.
+            SettingsError: a group does not fit the bound, or is not of the size that the run trains.
             TopicError: topics are missing.
         """
         self._loop = asyncio.get_running_loop()
@@ -141,6 +142,11 @@ class Feeder:
     def _room(self) -> int:
         if self._bound is None:
             return 0
+        if self._run_group_size not in (None, self._group_size):
+            raise SettingsError(
+                f"run {self._budget.run_id} trains groups of {self._run_group_size}: give "
+                f"--group-size {self._run_group_size}, not {self._group_size}"
+            )
         if self._bound.rollouts < self._group_size:
             raise SettingsError(
                 f"a group of {self._group_size} does not fit (max-staleness + 1) windows of {self._bound.rollouts} "
@@ -166,7 +172,10 @@ class Feeder:
         if isinstance(record, TrainingStep):
             self._budget.decide(record)
             self._wake()
-        elif isinstance(record, RunManifest) and record.run_id == self._budget.run_id and self._bound is None:
+        elif isinstance(record, RunManifest) and record.run_id == self._budget.run_id:
+            self._run_group_size = group_size_of(record)
+            if self._bound is not None:
+                return
             self._bound = bound_of(record, self._group_size)
             if self._bound is None:
                 log.warning("the manifest of %s names no window; give --window and --max-staleness", record.run_id)

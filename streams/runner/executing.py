@@ -12,6 +12,7 @@ from headrace.streams.agent.errors import ResourceError
 from headrace.streams.agent.rollout_facts import Rollout
 from headrace.streams.agent.tracer import AttemptTracer
 from headrace.streams.kafka.acked_producer import DeliveryError
+from headrace.streams.kafka.client_log import Seldom
 from headrace.streams.runner.attempt import RunningAttempt
 from headrace.streams.runner.calling import (
     ABANDONED,
@@ -33,6 +34,8 @@ from headrace.streams.runner.resolving import ResourceResolver
 from headrace.streams.runner.threads import AgentThreads
 
 log = logging.getLogger(__name__)
+failures = logging.getLogger(f"{__name__}.failures")
+failures.addFilter(Seldom())
 
 ACTIVITY_SECONDS = 5.0
 ACTIVITY_SHARE = 3  # of unresponsive_seconds: so many signs of activity within it
@@ -111,6 +114,12 @@ class AttemptExecutor:
         if call is not None:
             outcome = await self._last_words(start, call, outcome)
         if outcome.status != ABANDONED:
+            if outcome.error is not None:
+                failures.warning(
+                    "%s %s: attempt %s: %s (headrace rollouts show %s)",
+                    *(outcome.error.type, outcome.status, start.attempt_id, outcome.error.message[:200]),
+                    start.entry.task.rollout_id,
+                )
             await self._recorder.end(start, outcome)
         running.over = True
         return True

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import sys
+import traceback
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
@@ -19,18 +20,31 @@ def load_agent(spec: str) -> Agent:
     so that the agent finds its own modules whatever their names.
 
     Raises:
-        AgentLoadError: says what is not there, and what is. Errors of the agent's own code pass through.
+        AgentLoadError: says what is not there, and what is; of an error in the agent's own code, its traceback.
     """
     place, _, name = spec.rpartition(":")
     if not place or not name:
         raise AgentLoadError(f"{spec!r}: write MODULE_OR_FILE:AGENT, such as my_agent.py:agent")
     is_file = place.endswith(".py") or "/" in place or "\\" in place
-    module = _from_file(Path(place)) if is_file else _from_module(place)
+    try:
+        module = _from_file(Path(place)) if is_file else _from_module(place)
+    except AgentLoadError:
+        raise
+    except Exception as error:  # whatever a user's file raises while it is imported
+        raise AgentLoadError(f"{place} cannot be imported:\n{_own_traceback(error)}") from error
     try:
         found: Any = reduce(getattr, name.split("."), module)
     except AttributeError:
         raise AgentLoadError(f"{place} has no {name!r}{_there_are(module)}") from None
     return _as_agent(found, spec)
+
+
+def _own_traceback(error: Exception) -> str:
+    """The traceback without the frames of import machinery."""
+    told = traceback.TracebackException.from_exception(error, compact=True)
+    own = [f for f in told.stack if f.filename != __file__ and "importlib" not in f.filename]
+    told.stack = traceback.StackSummary.from_list(own)
+    return "".join(told.format(chain=False)).rstrip()
 
 
 def _from_file(path: Path) -> ModuleType:

@@ -49,3 +49,11 @@ def test_what_makes_no_sense_is_named(values: dict[str, object], named: str) -> 
     with pytest.raises(SettingsError, match=named) as error:
         load_settings(**values)
     assert "HEADRACE_*" in str(error.value)
+
+
+def test_a_misspelt_name_in_the_file_is_refused(elsewhere: Path) -> None:
+    (elsewhere / "headrace.toml").write_text('bootstrp = "x:1"\n')
+    with pytest.raises(SettingsError, match="no setting 'bootstrp'; did you mean bootstrap"):
+        load_settings()
+    (elsewhere / "headrace.toml").write_text("gateway_engine_wait = 3\n")  # of a part, which shares the file
+    assert load_settings().prefix == "headrace"

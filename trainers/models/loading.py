@@ -66,7 +66,11 @@ def wait_for_model(directory: Path, seconds: float, stop: threading.Event) -> bo
         if stop.wait(POLL_SECONDS):
             return False
         if time.monotonic() >= deadline:
-            raise ModelError(f"no model at {directory} after {seconds:.0f} s; give --model or a longer --wait-model")
+            if directory.is_dir():
+                raise ModelError(f"{directory} is no Hugging Face model directory: it has no config.json")
+            raise ModelError(
+                f"no model at {directory} after {seconds:.0f} s; correct --model, or give a longer --wait-model"
+            )
     return True
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from headrace.schemas.records import RolloutState, RunManifest, Task, TrainingStep, Window
 from headrace.streams.codec import Codec
+from headrace.streams.errors import SettingsError
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.reading import read_topic
@@ -17,7 +18,7 @@ from headrace.streams.producing import Bound, Feeder, TaskSpec
 from headrace.streams.settings import Settings
 
 pytestmark = pytest.mark.kafka
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 SPECS = [TaskSpec(input=str(n)) for n in range(5)]
 
 
@@ -110,3 +111,13 @@ async def test_takes_the_bound_from_the_manifest(settings: Settings) -> None:
     feeder.stop()
     await asyncio.wait_for(running, DEADLINE_SECONDS)
     await producer.close()
+
+
+async def test_refuses_groups_of_another_size_than_the_run_trains(settings: Settings) -> None:
+    producer = AckedProducer(settings, "test")
+    manifest = '{"window": {"groups": 3, "group_size": 16, "max_staleness": 1}}'
+    await producer.send(RunManifest(run_id="run", algorithm="grpo", policy="policy", settings=manifest, created_at=0))
+    with pytest.raises(SettingsError, match="give --group-size 16, not 1"):
+        await asyncio.wait_for(Feeder(settings, SPECS, "run").run(), DEADLINE_SECONDS)
+    await producer.close()
+    assert tasks(settings) == []

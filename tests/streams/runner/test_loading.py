@@ -78,7 +78,17 @@ def test_what_is_wrong_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch, sp
         load_agent(spec)
 
 
-def test_the_agents_own_failing_import_passes_through(folder: Path) -> None:
-    (folder / "broken.py").write_text("import does_not_exist_anywhere")
-    with pytest.raises(ModuleNotFoundError, match="does_not_exist_anywhere"):
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import does_not_exist_anywhere", "ModuleNotFoundError: No module named 'does_not_exist_anywhere'"),
+        ("def agent(:", "SyntaxError"),
+        ("x = 1\n1 / 0", r"(?s)broken.py.*, line 2, .*ZeroDivisionError"),
+    ],
+)
+def test_errors_of_the_agents_own_code_are_told_with_their_place(folder: Path, text: str, says: str) -> None:
+    (folder / "broken.py").write_text(text)
+    with pytest.raises(AgentLoadError, match=says) as told:
         load_agent(f"{folder / 'broken.py'}:agent")
+    assert "cannot be imported" in str(told.value)
+    assert "importlib" not in str(told.value)
