@@ -92,7 +92,7 @@ class AssemblyProcessor(Processor):
 
     def _read_span(self, memory: PartitionMemory, span: Span, entry: LogEntry) -> None:
         self.count("spans")
-        if span.rollout_id in memory.closed:
+        if memory.is_closed(span.rollout_id):
             self.count(LATE_AFTER_CLOSE)
             return
         rollout = memory.rollout(span.rollout_id, entry)
@@ -108,7 +108,7 @@ class AssemblyProcessor(Processor):
         at = entry.at // 1000
         if not math.isfinite(reward.value):
             self.refuse(entry, NOT_FINITE, f"reward {reward.reward_id} is {reward.value}")
-        elif reward.rollout_id in memory.closed:
+        elif memory.is_closed(reward.rollout_id):
             memory.late.setdefault(reward.rollout_id, []).append(LoggedReward(reward, entry.offset, at))
         else:
             rollout = memory.rollout(reward.rollout_id, entry)
@@ -124,7 +124,7 @@ class AssemblyProcessor(Processor):
         if event.type != "started" and not is_end(event):
             return  # no trajectory tells of it
         rollout_id = event.rollout_id
-        if rollout_id in memory.closed:
+        if memory.is_closed(rollout_id):
             self.count("events_of_closed")
             return
         rollout = memory.rollout(rollout_id, entry)

@@ -99,6 +99,10 @@ class PartitionMemory(msgspec.Struct):
         default_factory=lambda: dict[str, dict[str, int]](attempts={}, spans={}, rewards={})
     )
 
+    def is_closed(self, rollout_id: str) -> bool:
+        """Whether a rollout has its trajectory."""
+        return rollout_id not in self.open and rollout_id in self.closed  # most records are of open ones
+
     def rollout(self, rollout_id: str, entry: LogEntry) -> OpenRollout:
         """The open rollout that a record belongs to, which is held from now on."""
         rollout = self.open.get(rollout_id)

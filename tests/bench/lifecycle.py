@@ -58,7 +58,7 @@ def run(settings: Settings, events: int) -> tuple[float, float]:
     while not (processor.counters.get("tasks") or processor.counters.get("events")):
         time.sleep(0.001)
     cpu, wall = time.process_time(), time.monotonic()
-    while processor.counters.get("events", 0) < events or processor.ready:
+    while processor.counters.get("events", 0) < events or processor.ready or processor.waiting:
         time.sleep(0.005)
     taken = time.process_time() - cpu, time.monotonic() - wall
     loop.stop()

@@ -1,7 +1,7 @@
 """Prompts as references to earlier triplets come back whole."""
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace.schemas.packing import pack_int32
@@ -28,6 +28,7 @@ def triplet(prompt: list[int], response: list[int]) -> Triplet:
     return Triplet(prompt_token_ids=pack_int32(prompt), response_token_ids=pack_int32(response), span_id="s")
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine draws slowly
 @given(conversations())
 def test_packed_prompts_come_back(turns: list[tuple[list[int], list[int]]]):
     triplets = [triplet(prompt, response) for prompt, response in turns]
