@@ -239,9 +239,9 @@ def test_what_cannot_be_read_goes_to_the_dead_letters_once(log: Any, settings: S
     letters = [parse(m) for m in log.messages("attempts", dead=True)]
     assert sorted(letter.reason for letter in letters) == [
         "empty",
-        "wrong_key",
         "null_key",
         "unknown_framing",
+        "wrong_key",
         "wrong_partition",
         "wrong_record",
     ]
