@@ -8,6 +8,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Any
 from weakref import ref
 
 from headrace.streams.runner.attempt import RunningAttempt
@@ -61,16 +62,14 @@ class LoopWatch:
         silent = now - self._alive_at
         if silent < BLOCKED_SECONDS or now - self._told_at < TELL_SECONDS:
             return None
+        task = asyncio.current_task(self._loop)
+        if task is None:  # it waits: the machine has been too busy to run it
+            return None
         self._told_at = now
         return (
-            f"{self._who()} has blocked the event loop for {silent:.1f} s, so that no other async agent of this "
+            f"{_name(task)} has blocked the event loop for {silent:.1f} s, so that no other async agent of this "
             f"runner gets on; use `await asyncio.sleep`, asyncio.to_thread or --isolation process.{self._where()}"
         )
-
-    def _who(self) -> str:
-        task = asyncio.current_task(self._loop)
-        name = task.get_name() if task is not None else ""
-        return name if name.startswith(TASK_NAME) else f"{name or 'something'}, which an agent has started,"
 
     def _where(self) -> str:
         frame = sys._current_frames().get(self._thread_id)  # pyright: ignore[reportPrivateUsage]
@@ -124,3 +123,8 @@ class Pulse:
                 self._sign(running)
             if (problem := self._watch.look(now)) is not None:
                 log.warning("%s", problem)
+
+
+def _name(task: "asyncio.Task[Any]") -> str:
+    name = task.get_name()
+    return name if name.startswith(TASK_NAME) else f"{name}, which an agent has started,"

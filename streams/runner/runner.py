@@ -94,7 +94,6 @@ class Runner:
         self._pulse = Pulse(
             self._heartbeats, self._watch, lambda r: self._recorder.sign(r.start, "heartbeat"), self._loop_calls.failed
         )
-        self._pulse.start()
         self._announcer = WorkerAnnouncer(
             settings, self._producer, "runner", worker_id=self.worker_id, counters=self._count
         )
@@ -102,6 +101,8 @@ class Runner:
         self._attempts_reader.start()
         self._tasks.start()
         self._ticker = self._loop.create_task(self._tick())
+        self._watch.alive(time.monotonic())
+        self._pulse.start()
         if self._agent.uses_llm:
             self._spawn(self._probe())
 
