@@ -10,6 +10,7 @@ rollout stays open for ten minutes of log time. One JSON line; `mb` is the resid
 import argparse
 import gc
 import json
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -143,6 +144,7 @@ def main() -> None:
         if n % (options.rollouts // LOOKS) == 0:
             gc.collect()
             mb.append(rss_mb())
+            print(f"{n} rollouts: {mb[-1]} MB", file=sys.stderr)
     for rollout in slow:
         end(log, *rollout)
     while loop.turn():

@@ -7,7 +7,7 @@ from headrace.streams.kafka.partitioner import partition_of
 from headrace.streams.settings import Settings
 from headrace.streams.topics import TOPICS
 
-REMEMBERED_KEYS = 200_000  # about 20 MB; a key is checked again after that many others
+REMEMBERED_KEYS = 50_000  # about 12 MB; a key is checked again after that many others
 
 
 class RefusedError(Exception):
