@@ -50,6 +50,7 @@ class Session:
         client_id = f"{processor.name}-{worker_id}"
         self._settings = settings
         self._processor = processor
+        self._stopping = stopping
         self._assigned = assigned
         self._admin = make_admin(settings, client_id)
         partitions = len(partition_ids(settings, settings.topic(processor.topics[0]), self._admin))
@@ -133,7 +134,17 @@ class Session:
         processor.committed(positions)
 
     def close(self) -> None:
-        """Leaves the group; what is not committed is forgotten."""
+        """Leaves the group; what is not committed is forgotten.
+
+        Brokers that are away are waited for: a member that goes without their hearing it keeps its partitions for a
+        session time-out after they are back.
+        """
+        while not self._stopping():
+            try:
+                self._admin.list_topics(timeout=ENDS_SECONDS)
+                break
+            except KafkaException:
+                log.debug("%s: no broker hears that this member leaves", self._processor.name)
         self._transactions.close()
         self._consumer.close()
         self._processor.drop(self._numbers())

@@ -62,6 +62,7 @@ class Transactions:
         if output.follow is None:
             for message in output.messages:
                 self._produce(message, None)
+            self._flushed([])  # the commit would, but here brokers that are away can be waited for
         else:
             positions = self._flushed(self._produce_with_positions(output.messages))
             after = self._produce_with_positions(output.follow(positions))
