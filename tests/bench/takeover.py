@@ -5,7 +5,7 @@
 Two runners, two assemblers and two lifecycles under a steady load of tasks; one of each is killed in turn, then the
 broker, which comes back after 30 s. All times are append times of the log:
 
-runner: from the kill to the next start of each rollout that the runner had in hand.
+runner: from the kill to `lost`, and to the next start, of each rollout that the runner had in hand.
 assembler, lifecycle: the longest wait of a rollout's end, or of the kill if that came later, for its trajectory or its
     terminal state.
 broker: from its ready line to the first start, end and trajectory in the log after it.
@@ -145,9 +145,10 @@ class Logs:
             if event.final:
                 self.ended_at.setdefault(event.rollout_id, at)
 
-    def restarts(self, worker: str, killed: float) -> list[float]:
-        """Seconds from the kill to the next start of what the worker had in hand."""
+    def restarts(self, worker: str, killed: float) -> tuple[list[float], list[float]]:
+        """Seconds from the kill to `lost`, and to the next start, of what the worker had in hand."""
         in_hand: dict[str, int] = {}
+        lost: list[float] = []
         waits: list[float] = []
         for at, event in self.events:
             if at <= killed:
@@ -155,12 +156,14 @@ class Logs:
                     in_hand[event.rollout_id] = event.delivery
                 elif event.final:
                     in_hand.pop(event.rollout_id, None)
+            elif event.type == "lost" and event.delivery == in_hand.get(event.rollout_id):
+                lost.append(at - killed)
             elif event.type == "started" and event.delivery > in_hand.get(event.rollout_id, 1 << 30):
                 waits.append(at - killed)
                 del in_hand[event.rollout_id]
             elif event.final:  # it was on its way when the worker died
                 in_hand.pop(event.rollout_id, None)
-        return [*waits, *(float("inf") for _ in in_hand)]
+        return lost, [*waits, *(float("inf") for _ in in_hand)]
 
     def waits(self, answered: dict[str, float], killed: float, until: float) -> list[float]:
         """Seconds that the ends around a kill waited for what answers them."""
@@ -239,7 +242,8 @@ def report(logs: Logs, kills: dict[str, tuple[float, float]], back: float, tasks
     result: dict[str, Any] = {"tasks": tasks}
     for kind, (killed, until) in kills.items():
         if kind == "runner":
-            result[kind] = figures(logs.restarts("runner-1", killed))
+            lost, starts = logs.restarts("runner-1", killed)
+            result[kind] = {"lost": figures(lost), "start": figures(starts)}
         elif kind == "assembler":
             result[kind] = figures(logs.waits(logs.trajectory_at, killed, until))
         elif kind == "lifecycle":
