@@ -6,8 +6,9 @@ from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import Any, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import SettingsError as SourceError
 
 from headrace.streams.errors import SettingsError
 
@@ -89,6 +90,23 @@ class Settings(BaseSettings):
         """The full name of a consumer group."""
         return f"{self.prefix}.{name}"
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number_of_seconds(cls, value: Any, info: ValidationInfo) -> Any:
+        if cls.model_fields[info.field_name or ""].annotation is not timedelta or not isinstance(value, str):
+            return value
+        try:
+            return float(value)
+        except ValueError:
+            return value  # ISO 8601 or HH:MM:SS
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _positive(cls, value: Any) -> Any:
+        if isinstance(value, timedelta) and value <= timedelta():
+            raise ValueError("must be positive: a number of seconds, or HH:MM:SS")
+        return value
+
     @model_validator(mode="after")
     def _prefix_is_a_topic_name(self) -> "Settings":
         if not self.prefix or not all(c.isascii() and (c.isalnum() or c in "._-") for c in self.prefix):
@@ -142,5 +160,9 @@ def load_settings_as(settings_type: type[S], **flags: Any) -> S:
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors()]
         raise SettingsError(f"settings ({FILE}, HEADRACE_*, flags): " + "; ".join(lines)) from error
+    except SourceError as error:
+        raise SettingsError(f"HEADRACE_*: {error}: what is not text must be JSON") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{Path(FILE).resolve()} is no UTF-8: {error}") from error
     except TOMLDecodeError as error:
         raise SettingsError(f"{Path(FILE).resolve()} is no TOML: {error}") from error

@@ -11,6 +11,7 @@ CREDITS = ("final",)
 """Whose advantage a call's tokens get; `final`: that of the rollout's final reward, for all its calls."""
 
 EPSILON = 1e-6
+SAFE = 1e150  # the square is still finite
 
 
 def group_relative(rewards: Sequence[float], *, epsilon: float = EPSILON) -> npt.NDArray[np.float64]:
@@ -24,6 +25,9 @@ def group_relative(rewards: Sequence[float], *, epsilon: float = EPSILON) -> npt
         epsilon: keeps small differences from becoming large advantages.
     """
     values = np.asarray(rewards, dtype=np.float64)
+    largest = np.abs(values).max(initial=0.0)
+    if largest > SAFE:  # squares would overflow; epsilon is nothing beside such rewards
+        values = values / largest
     if values.size < 2 or np.ptp(values) == 0.0:
         return np.zeros_like(values)
     centred = values - values.mean()

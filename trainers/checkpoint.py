@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,9 @@ WEIGHTS_FILE = "model.safetensors"
 MANIFEST_FILE = "manifest.json"
 TEMPORARY = ".partial-"
 VERSION = "v"
+STATE = "state-"
+BASE = "base"
+_OWN_NAME = re.compile(rf"{re.escape(TEMPORARY)}.*|({VERSION}\d{{6}}|{STATE}\d{{6}}|{BASE})-[0-9a-f]+(\.safetensors)?")
 FACTS = "headrace"  # key of the state's facts in the metadata of its safetensors file
 NOT_COPIED = (".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".gguf", ".index.json")
 STATES_KEPT = 2
@@ -66,7 +70,7 @@ class Checkpoints:
             CheckpointError: there is no space, or no right to write.
         """
         # Not named like the others: it stays as long as the run may be restarted or replayed.
-        name = _fresh("base")
+        name = _fresh(BASE)
         with _Writing(self.directory / name) as partial:
             for file in sorted(p for p in base.iterdir() if p.is_file() and not p.name.startswith(".")):
                 if file.name != MANIFEST_FILE:
@@ -126,7 +130,7 @@ class Checkpoints:
         """
         tensors = {name: t.detach().contiguous() for name, t in state.tensors.items()}
         content: bytes = cast(Any, safetensors.torch).save(tensors, metadata={FACTS: json.dumps(state.facts)})
-        path = self.directory / f"{_fresh(f'state-{step:06d}')}.safetensors"
+        path = self.directory / f"{_fresh(f'{STATE}{step:06d}')}.safetensors"
         partial = path.with_name(TEMPORARY + path.name)
         try:
             _write(partial, content)
@@ -145,8 +149,25 @@ class Checkpoints:
         while len(self._states) > STATES_KEPT:
             self._states.pop(0).unlink(missing_ok=True)
 
+    def refuse_foreign(self) -> None:
+        """For a run that the log does not know: what stands in its folder belongs to another one of its name.
+
+        Raises:
+            CheckpointError: there are versions or states, of a run on another cluster or under another prefix.
+        """
+        if self.directory.is_dir() and any(
+            _OWN_NAME.fullmatch(path.name) and path.name.startswith((VERSION, STATE))
+            for path in self.directory.iterdir()
+        ):
+            raise CheckpointError(
+                f"{self.directory} holds versions of a run that these topics do not know (another cluster or prefix?): "
+                "choose another --run or --checkpoints"
+            )
+
     def sweep(self, published: Iterable[str], states: Iterable[str]) -> None:
         """Removes what a killed process has left: what is half written, and what was written but never published.
+
+        Files that have no name of ours stay.
 
         Args:
             published: the URIs of all weights of this run that the resources topic names.
@@ -157,7 +178,7 @@ class Checkpoints:
         known, known_states = list(dict.fromkeys(published)), list(dict.fromkeys(states))
         kept = {*known, *known_states, str(self._shared)}
         for path in self.directory.iterdir():
-            if str(path) in kept:
+            if str(path) in kept or not _OWN_NAME.fullmatch(path.name):
                 continue
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

@@ -110,12 +110,13 @@ class _Session:
         """Fences, reads the log, restores."""
         self._publisher = Publisher(self._settings, self._run.run_id, stopping)
         history = read_history(self._settings, self._run.run_id, self._run.policy)
-        self._checkpoints.sweep(
-            [w.uri for w in history.published], [s.state.uri for s in history.steps if s.state is not None]
-        )
         if history.manifest is None:
+            self._checkpoints.refuse_foreign()
             self._begin(history)
         else:
+            self._checkpoints.sweep(
+                [w.uri for w in history.published], [s.state.uri for s in history.steps if s.state is not None]
+            )
             self._check(history.manifest)
             self._resume(history, history.manifest)
         self._reader = Reader(self._settings, self._run.run_id, self._windows, self._clock)

@@ -55,7 +55,7 @@ def read_answer(raw: bytes, request: ChatRequest) -> Answer:
     prompt = fields.get("prompt_token_ids") if request.wants_token_ids else fields.pop("prompt_token_ids", None)
     versions = fields.get("policy_version")
     return Answer(
-        orjson.dumps(fields),
+        _json(fields),
         _text(fields.get("model")),
         _text(fields.get("id")),
         _packed(pack_int32, prompt) or b"",
@@ -65,6 +65,13 @@ def read_answer(raw: bytes, request: ChatRequest) -> Answer:
         _text(fields.get("weights_id")),
         _text(fields.get("logprobs_mode")),
     )
+
+
+def _json(fields: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(fields)
+    except TypeError as error:  # it reads 1,024 levels and writes 254
+        raise garbage(f"the engine's answer cannot be passed on: {error}") from error
 
 
 def _choice(value: Any, position: int, request: ChatRequest) -> Choice:

@@ -8,7 +8,7 @@ import msgspec
 
 from headrace.connectors.gateway.errors import BAD_REQUEST, NOT_FOUND, CallError
 from headrace.streams.agent.clients import MODE_HEADER
-from headrace.streams.kafka.partitioner import SEGMENT_MARK
+from headrace.streams.kafka.partitioner import MAX_ID_LENGTH, SEGMENT_MARK
 from headrace.streams.tracecontext import TraceParent, attempt_trace_id, parse_traceparent
 
 ROLLOUT_HEADER = "x-rollout-id"
@@ -17,7 +17,6 @@ SESSION_HEADER = "x-session-id"
 ANSWER_ROLLOUT_HEADER = "x-headrace-rollout-id"
 RETRY_HEADER = "x-stainless-retry-count"
 MODES = ("train", "val", "test")
-MAX_ID_LENGTH = 512
 _ROLLOUT_PARTS = 5  # "", "rollout", ID, "attempt", ID and the rest
 
 
@@ -78,10 +77,12 @@ def identify(rollout_id: str | None, attempt_id: str | None, headers: Mapping[st
     _check(rollout_id, "rollout id")
     if attempt_id is not None:
         _check(attempt_id, "attempt id")
+    if (session_id := get(SESSION_HEADER)) is not None:
+        _check(session_id, "session id", allowed=SEGMENT_MARK)
     return Caller(
         rollout_id,
         attempt_id,
-        get(SESSION_HEADER),
+        session_id,
         mode,
         parent.trace_id if parent else attempt_trace_id(rollout_id, attempt_id),
         parent.span_id if parent else None,
@@ -89,8 +90,9 @@ def identify(rollout_id: str | None, attempt_id: str | None, headers: Mapping[st
     )
 
 
-def _check(value: str, what: str) -> None:
-    if not 0 < len(value) <= MAX_ID_LENGTH or SEGMENT_MARK in value or not value.isprintable():
+def _check(value: str, what: str, allowed: str = "") -> None:
+    marked = SEGMENT_MARK in value and SEGMENT_MARK not in allowed
+    if not 0 < len(value) <= MAX_ID_LENGTH or marked or not value.isprintable():
         raise CallError(
             BAD_REQUEST,
             "invalid_id",

@@ -32,7 +32,7 @@ from headrace.streams.tracecontext import format_traceparent
 
 log = logging.getLogger(__name__)
 
-CLIENT_ERROR, SERVER_ERROR = 400, 500
+CLIENT_ERROR, SERVER_ERROR, STATUS_END = 400, 500, 600
 
 
 class Reply(msgspec.Struct):
@@ -118,6 +118,8 @@ class Gateway:
             engine.in_flight -= 1
         call.policy_version = engine.versions(loaded)
         status, raw = given.status, given.body
+        if status != OK and not CLIENT_ERROR <= status < STATUS_END:
+            raise garbage(f"the engine answered with status {status}")
         if status != OK:
             call.error_body, error = _engine_error(status, raw)
             raise error

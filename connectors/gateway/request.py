@@ -72,6 +72,10 @@ def read_request(body: bytes, mode: str | None) -> ChatRequest:
         raise CallError(BAD_REQUEST, "invalid_json", f"the body is no valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise CallError(BAD_REQUEST, "invalid_type", "the body must be a JSON object")
+    try:
+        orjson.dumps(cast(Any, value))
+    except TypeError as error:  # it reads 1,024 levels and writes 254
+        raise CallError(BAD_REQUEST, "invalid_json", f"the body cannot be passed on: {error}") from error
     fields = cast(dict[str, Any], value)
     if not isinstance(fields.get("messages"), list):
         raise CallError(BAD_REQUEST, "invalid_type", "messages must be a list", param="messages")

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from headrace.connectors.gateway.caller import ANSWER_ROLLOUT_HEADER, identify, split_path
 from headrace.connectors.gateway.engines import Engines
-from headrace.connectors.gateway.errors import METHOD_NOT_ALLOWED, NOT_FOUND, TOO_LARGE, CallError
+from headrace.connectors.gateway.errors import BAD_REQUEST, METHOD_NOT_ALLOWED, NOT_FOUND, TOO_LARGE, CallError
 from headrace.connectors.gateway.gateway import Gateway
 from headrace.connectors.serving import HttpServer
 
@@ -42,6 +42,8 @@ class Server(HttpServer):
         except web.HTTPRequestEntityTooLarge:
             message = f"the request is larger than {self._limit} bytes (gateway_max_body_bytes)"
             refused = CallError(TOO_LARGE, "request_too_large", message)
+        except web.RequestPayloadError as error:
+            refused = CallError(BAD_REQUEST, "invalid_body", f"the body cannot be read: {error}")
         reply = await self._gateway.complete(caller, body, refused)
         response = web.Response(body=reply.body, status=reply.status, content_type=JSON)
         response.headers[ANSWER_ROLLOUT_HEADER] = caller.rollout_id

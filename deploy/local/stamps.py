@@ -6,6 +6,7 @@ Hashing 50 MB at each start would cost 100 to 300 ms; comparing sizes and times 
 import json
 import os
 from pathlib import Path
+from typing import Any, cast
 
 Stamp = dict[str, list[int]]
 
@@ -22,9 +23,10 @@ def look(path: Path) -> list[int] | None:
 def read_stamp(path: Path) -> Stamp:
     """A stamp that is missing or half written is empty: everything is then verified anew."""
     try:
-        return json.loads(path.read_text())
+        stamp: Any = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
         return {}
+    return cast(Stamp, stamp) if isinstance(stamp, dict) else {}
 
 
 def write_stamp(path: Path, root: Path, names: list[str]) -> None:

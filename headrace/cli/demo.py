@@ -81,7 +81,7 @@ def _run(plan: Plan, budget: float, *, keep: bool, json_: bool) -> None:
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     finally:
-        running.stop(keep_data=False)
+        running.stop()
     shortfall = outcome.shortfall()
     if shortfall is not None:
         print(f"headrace: {shortfall}", file=sys.stderr)

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import logging
+import os
 import signal
 import sys
 from collections.abc import Coroutine
@@ -17,6 +19,9 @@ Registry = Annotated[str | None, typer.Option("--registry-url", help="Schema reg
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout, nothing else.")]
 WorkerId = Annotated[str | None, typer.Option("--worker-id", help="A stable name for this process.")]
 
+log = logging.getLogger(__name__)
+
+LEFT_SECONDS = 3.0
 TABLE_WIDTH = 240  # columns, where no terminal says how many there are
 
 
@@ -69,5 +74,21 @@ def run_until_signal(main: Coroutine[Any, Any, None]) -> None:
         except asyncio.CancelledError:
             if not task.cancelled():
                 raise
+        await _end_what_is_left()
 
     uvloop.run(guarded())
+
+
+async def _end_what_is_left() -> None:
+    """Cancels tasks that users' code has left behind; one that swallows its cancellation must not keep the process."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if not left:
+        return
+    _, stubborn = await asyncio.wait(left, timeout=LEFT_SECONDS)
+    if stubborn:
+        log.warning("%d tasks do not end when they are cancelled; the process ends without them", len(stubborn))
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(0)  # all that was ours to clean up is done

@@ -9,7 +9,7 @@ from headrace.demo.display import Display
 from headrace.demo.plan import Plan
 from headrace.demo.progress import Progress
 from headrace.demo.report import Costs, Outcome, write
-from headrace.local.processes import Part, Processes, Running
+from headrace.local.processes import FolderError, Part, Processes, Running
 from headrace.streams.settings import Settings, load_settings
 
 DRAIN_SECONDS = 60.0
@@ -25,6 +25,8 @@ class Demo:
         self._display = display
         self._budget = budget_seconds
         self._processes = Processes(plan.out / "logs")
+        self._kafka = plan.out / "kafka"
+        self._own_data = False
         self._costs = Costs({}, {}, {})
         self._pss: dict[str, int] = {}
         self._feeder_cpu: dict[str, float] = {}  # as long as it can be asked: it ends before the drain
@@ -33,8 +35,12 @@ class Demo:
         """Runs it; the broker is left running, all else has ended.
 
         Raises:
+            FolderError: the folder holds another demo's Kafka.
             PartFailedError: a part ended, or was not ready in time.
         """
+        if self._kafka.exists():
+            raise FolderError(f"{self._kafka} is there already: choose another --out, or remove it")
+        self._own_data = True
         self._plan.write_dataset()
         settings = self._settings()
         broker = self._start()
@@ -73,13 +79,13 @@ class Demo:
             self._processes.check()
             time.sleep(TICK_SECONDS)
 
-    def stop(self, *, keep_data: bool) -> None:
-        """Ends every process."""
+    def stop(self) -> None:
+        """Ends every process, and removes the data of its own broker."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self._processes.stop()
-        if not keep_data:
-            shutil.rmtree(self._plan.out / "kafka", ignore_errors=True)
+        if self._own_data:
+            shutil.rmtree(self._kafka, ignore_errors=True)
 
     def _settings(self) -> Settings:
         return load_settings(bootstrap=self._plan.bootstrap, prefix=self._plan.prefix)

@@ -19,7 +19,10 @@ def reward_number(value: Any, what: str = "a reward") -> float:
         raise InvalidRewardError(
             "non_numeric_reward", f"{what} must be a number, not {type(value).__name__} {value!r:.80}"
         )
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise InvalidRewardError("non_finite_reward", f"{what} must be finite, not {number}")
     return number

@@ -87,3 +87,10 @@ def leave_out(trajectory: Trajectory, reason: str) -> None:
     trajectory.diagnostics = Diagnostics(calls=diagnostics.calls, kept=0, dropped=dropped)
     trajectory.triplets = []
     trajectory.conversations = None
+
+
+def leave_out_all(trajectory: Trajectory) -> None:
+    """Takes out whatever users' code may have made large; what is left says that there was a rollout, and its end."""
+    trajectory.rewards = {}
+    trajectory.input = "null"
+    trajectory.source = None

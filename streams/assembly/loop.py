@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from headrace.schemas.records import Assembled, AttemptEvent, LogPosition, Record, Reward, Span
-from headrace.streams.assembly.closed import CLOSED, Assembler, Closed, leave_out
+from headrace.streams.assembly.closed import CLOSED, Assembler, Closed, leave_out, leave_out_all
 from headrace.streams.assembly.closing import Closing, Step
 from headrace.streams.assembly.late import Revisions
 from headrace.streams.assembly.memory import OpenRollout, PartitionMemory
@@ -340,4 +340,8 @@ class AssemblyProcessor(Processor):
             log.error("%s: %s; its triplets are left out", closed.trajectory.rollout_id, error)
             self.count(TOO_LARGE)
             leave_out(closed.trajectory, TOO_LARGE)
+        try:
+            return self._message(closed.trajectory)
+        except RecordTooLargeError:
+            leave_out_all(closed.trajectory)
             return self._message(closed.trajectory)

@@ -1,16 +1,19 @@
 """The one factory of Kafka clients. Any librdkafka property of `settings.kafka` wins over what stands here."""
 
 import logging
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from headrace.streams.errors import SettingsError
 from headrace.streams.kafka.client_log import Seldom
 from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
 log.addFilter(Seldom())
+C = TypeVar("C")
 
 # The producer's own limit counts key, headers and framing on top of the value.
 FRAMING_BYTES = 64 * 1024
@@ -114,7 +117,7 @@ def make_producer(
 ) -> Producer:
     """A producer with `producer_config`."""
     config = producer_config(settings, client_id, linger_ms=linger_ms, transactional_id=transactional_id)
-    return Producer(config, logger=log)
+    return _made(Producer, config)
 
 
 def make_consumer(
@@ -144,9 +147,19 @@ def make_consumer(
         fetch_pause_ms=fetch_pause_ms,
         thrifty=thrifty,
     )
-    return Consumer({**config, "enable.partition.eof": eof}, logger=log)
+    return _made(Consumer, {**config, "enable.partition.eof": eof})
 
 
 def make_admin(settings: Settings, client_id: str = "headrace-admin") -> AdminClient:
     """An admin client."""
-    return AdminClient({**_common(settings, client_id), **settings.kafka}, logger=log)
+    return _made(AdminClient, {**_common(settings, client_id), **settings.kafka})
+
+
+def _made(client: Callable[..., C], config: dict[str, Any]) -> C:
+    try:
+        return client(config, logger=log)
+    except KafkaException as error:
+        cause: Any = error.args[0]
+        if cause.code() != KafkaError._INVALID_ARG:  # pyright: ignore[reportPrivateUsage]
+            raise
+        raise SettingsError(f"kafka.*: {cause.str()}; the names are librdkafka's") from error

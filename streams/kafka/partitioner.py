@@ -4,6 +4,8 @@ SEED = 0x9747B28C
 M = 0x5BD1E995
 MASK = 0xFFFFFFFF
 SEGMENT_MARK = "~"
+MAX_ID_LENGTH = 512
+"""Characters of a rollout, attempt, group or session id that is given from outside."""
 
 
 def murmur2(data: bytes) -> int:

@@ -4,7 +4,7 @@ import logging
 
 import msgspec
 
-from headrace.schemas.records import AttemptEvent, ErrorInfo, Record, RolloutState, Task
+from headrace.schemas.records import AttemptEvent, AttemptState, ErrorInfo, Record, RolloutState, Task
 from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.kafka.log_reader import LogReader, Partition
 from headrace.streams.lifecycle.store import Reread, retry_of
@@ -66,9 +66,20 @@ class TaskAnswers:
 
 
 def smaller(record: Record) -> Record:
-    """A record without what it has of its task's input or metadata."""
+    """A record without what it has of its task's input or metadata, and of its errors only the last stack trace."""
     if isinstance(record, AttemptEvent) and record.task is not None:
         return msgspec.structs.replace(record, task=msgspec.structs.replace(record.task, input=NO_INPUT))
-    if isinstance(record, (RolloutState, Task)):
+    if isinstance(record, RolloutState):
+        return msgspec.structs.replace(
+            record, metadata={}, attempts=[*map(_without_stack, record.attempts[:-1]), *record.attempts[-1:]]
+        )
+    if isinstance(record, Task):
         return msgspec.structs.replace(record, metadata={})
     return record
+
+
+def _without_stack(attempt: AttemptState) -> AttemptState:
+    if attempt.error is None:
+        return attempt
+    error = msgspec.structs.replace(attempt.error, message=attempt.error.message[:200], stacktrace=None)
+    return msgspec.structs.replace(attempt, error=error)

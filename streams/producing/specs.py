@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.schemas.records import Task, TaskConfig
 from headrace.streams.errors import HeadraceError
-from headrace.streams.kafka.partitioner import SEGMENT_MARK
+from headrace.streams.kafka.partitioner import MAX_ID_LENGTH, SEGMENT_MARK
 
 MODES = ("train", "val", "test")
 RETRIED = ("failed", "timeout", "unresponsive")
@@ -70,6 +70,8 @@ def check(spec: TaskSpec) -> TaskSpec:
     for name, value in (("rollout_id", spec.rollout_id), ("group_id", spec.group_id)):
         if value == "":
             raise TaskFieldError(name, "is empty; leave it out to have one made up")
+        if value is not None and (len(value) > MAX_ID_LENGTH or not value.isprintable()):
+            raise TaskFieldError(name, f"is {value[:40]!r}...: at most {MAX_ID_LENGTH} printable characters")
     if spec.rollout_id is not None and SEGMENT_MARK in spec.rollout_id:
         raise TaskFieldError("rollout_id", f"contains {SEGMENT_MARK!r}, which marks the segments of an id")
     if spec.mode is not None and spec.mode not in MODES:

@@ -23,8 +23,8 @@ FAILED = "failed"
 TIMEOUT = "timeout"
 LOST = "lost"
 CANCELLED = "cancelled"
-MESSAGE_CHARACTERS = 10_000
-STACK_CHARACTERS = 50_000  # the end of a stack trace is what tells
+MESSAGE_BYTES = 8_192
+STACK_BYTES = 32_768  # the end of a stack trace is what tells
 TASK_NAME = "attempt "  # before the attempt_id, in the names of the event loop's tasks
 
 
@@ -151,7 +151,22 @@ def decode_input(text: str) -> Any:
 
 def error_info(error: BaseException) -> ErrorInfo:
     """An exception as the log keeps it."""
-    stack = "".join(traceback.format_exception(error))
+    try:
+        message = str(error)
+        stack = "".join(traceback.format_exception(error))
+    except Exception as second:  # its own __str__ or __repr__ raises: the attempt must end all the same
+        message = stack = f"{type(error).__name__}, which cannot be shown: {type(second).__name__}"
     return ErrorInfo(
-        type=type_name(error), message=str(error)[:MESSAGE_CHARACTERS], stacktrace=stack[-STACK_CHARACTERS:]
+        type=type_name(error),
+        message=_text(message, MESSAGE_BYTES),
+        stacktrace=_text(stack, STACK_BYTES, end=True),
     )
+
+
+def _text(text: str, limit: int, *, end: bool = False) -> str:
+    """The beginning or the end of a text in so many bytes of UTF-8; what UTF-8 has not (surrogates) is escaped."""
+    if len(text) > limit:
+        text = text[-limit:] if end else text[:limit]
+    encoded = text.encode("utf-8", "backslashreplace")
+    cut = encoded[-limit:] if end else encoded[:limit]
+    return cut.decode("utf-8", "ignore")

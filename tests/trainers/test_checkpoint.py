@@ -77,15 +77,29 @@ def test_what_a_killed_process_left_is_swept(make_model: Make, tmp_path: Path) -
     lost_state = before.write_state(4, State({"x": torch.ones(1)}, {}))
     half = before.directory / f"{checkpoint.TEMPORARY}v000005-x"
     half.mkdir()
+    (before.directory / "notes").mkdir()
+    (before.directory / "v1.csv").write_text("a user's")
     after = Checkpoints(tmp_path / "store", "run", keep=2)
     after.sweep([w.uri for w in published], [state.uri])
     assert not half.exists()
+    assert (before.directory / "notes").is_dir()
+    assert (before.directory / "v1.csv").exists()
     assert not Path(lost.uri).exists()
     assert not Path(lost_state.uri).exists()
     assert all(Path(w.uri).exists() for w in published)
     after.use(base)
     after.prune()
     assert [Path(w.uri).exists() for w in published] == [True, False, True, True]
+
+
+def test_a_run_that_the_log_does_not_know_touches_no_versions(make_model: Make, tmp_path: Path) -> None:
+    model = make_model()
+    checkpoints = opened(tmp_path, model)
+    checkpoints.refuse_foreign()  # base weights alone: it was killed before its manifest was published
+    written = checkpoints.write(tensors(model), "policy", 1, None)
+    with pytest.raises(CheckpointError, match="another cluster or prefix"):
+        Checkpoints(checkpoints.directory.parent, "run", keep=2).refuse_foreign()
+    assert Path(written.uri).exists()
 
 
 def test_a_state_comes_back_as_it_was(make_model: Make, tmp_path: Path) -> None:

@@ -22,6 +22,12 @@ def close(actual: np.ndarray, expected: np.ndarray) -> bool:
     return bool(np.max(np.abs(actual - expected)) <= 1e-9 * max(1e-300, np.max(np.abs(expected))))
 
 
+def test_the_largest_rewards_have_finite_advantages() -> None:
+    largest = group_relative([1.7e308, -1.7e308, 0.0])
+    assert np.isfinite(largest).all()
+    np.testing.assert_allclose(largest, group_relative([1.0, -1.0, 0.0]), rtol=1e-5)
+
+
 def test_group_relative_is_the_standard_score() -> None:
     rewards = np.random.default_rng(0).normal(size=16)
     n = len(rewards)

@@ -1,6 +1,6 @@
 """From messages to records: what cannot be read becomes a dead letter with a named reason."""
 
-from headrace.schemas.records import Record
+from headrace.schemas.records import Record, Task, TaskConfig
 from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.kafka.messages import Message, key_of
 from headrace.streams.kafka.partitioner import partition_of
@@ -71,6 +71,8 @@ class Intake:
         its_own: str = record.rollout_id if topic in self._co_partitioned else key_of(record)  # type: ignore[attr-defined]
         if its_own != key:
             raise RefusedError("wrong_key", f"the key is {key!r}, the record says {its_own!r}")
+        if isinstance(record, Task):
+            _check_config(record.config)
         return record
 
     def text_of_key(self, topic: str, message: Message) -> str:
@@ -90,6 +92,15 @@ class Intake:
             self._checked.clear()
         checked = self._checked[key] = (rollout_id, partition_of(rollout_id, self._partitions))
         return checked
+
+
+def _check_config(config: TaskConfig) -> None:
+    for name, seconds in (
+        ("timeout_seconds", config.timeout_seconds),
+        ("unresponsive_seconds", config.unresponsive_seconds),
+    ):
+        if seconds is not None and not 0 < seconds < float("inf"):
+            raise RefusedError("invalid_config", f"{name} is {seconds}; it must be positive")
 
 
 def _text(key: bytes) -> str:

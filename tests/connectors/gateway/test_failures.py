@@ -18,7 +18,17 @@ StartGateway = Callable[..., Awaitable[Any]]
 NOBODY = "http://127.0.0.1:9"
 
 
-GARBAGE = ["<html>", "[]", "{}", '{"choices": []}', '{"choices": [{"index": 0}]}', '{"choices": [7]}', ""]
+DEEP = "[" * 500 + "]" * 500  # orjson reads it, and cannot write it
+GARBAGE = [
+    "<html>",
+    "[]",
+    "{}",
+    '{"choices": []}',
+    '{"choices": [{"index": 0}]}',
+    '{"choices": [7]}',
+    "",
+    '{"choices": [' + DEEP + "]}",
+]
 UNFIT_IDS: list[Any] = [[7], ["x", 8], [2**40, 1], "78", [7.5, 8]]
 BAD_REQUESTS = [
     (b"{", "invalid_json"),
@@ -27,6 +37,7 @@ BAD_REQUESTS = [
     (b'{"model": "policy"}', "invalid_type"),
     (b'{"messages": [], "temperature": "hot"}', "invalid_type"),
     (b'{"messages": [], "stream": true}', "unsupported_parameter"),
+    (b'{"messages": [], "x": ' + DEEP.encode() + b"}", "invalid_json"),
 ]
 BAD_PATHS: list[tuple[str, str, dict[str, str], int]] = [
     ("GET", "/v1/chat/completions", {}, 405),
@@ -38,6 +49,7 @@ BAD_PATHS: list[tuple[str, str, dict[str, str], int]] = [
     ("POST", "/rollout/r%0A/attempt/a/v1/chat/completions", {}, 400),
     ("POST", f"/rollout/{'r' * 600}/attempt/a/v1/chat/completions", {}, 400),
     ("POST", "/v1/chat/completions", {"x-headrace-mode": "practice"}, 400),
+    ("POST", "/v1/chat/completions", {"x-session-id": "s" * 600}, 400),
 ]
 
 
@@ -252,3 +264,19 @@ async def test_without_a_broker_no_call_is_answered_and_no_span_is_lost(
     assert (status, body["error"]["code"]) == (503, "broker_unavailable")
     assert (await waiting)[0] == 200
     assert len(await gateway.spans()) == 3
+
+
+async def test_a_body_that_cannot_be_unpacked_is_refused_and_recorded(gateway: Any) -> None:
+    headers = {"content-encoding": "gzip", "content-type": "application/json"}
+    async with gateway.session.post(gateway.rollout_url(), data=b"no gzip", headers=headers) as response:
+        assert response.status == 400
+    assert (await gateway.span()).llm.http_status == 400
+
+
+async def test_a_status_that_is_no_error_is_garbage(gateway: Any, stub: Any) -> None:
+    async def answer(fields: dict[str, Any]) -> web.StreamResponse:
+        return web.json_response({"error": {"message": "elsewhere"}}, status=302)
+
+    stub.handler = answer
+    status, error, _ = await gateway.chat()
+    assert (status, error["error"]["code"]) == (502, "engine_garbage")

@@ -129,6 +129,7 @@ def test_numbers(value: Any) -> None:
     [
         (None, "null_reward"),
         (float("nan"), "non_finite_reward"),
+        (10**400, "non_finite_reward"),
         (-float("inf"), "non_finite_reward"),
         ("0.5", "non_numeric_reward"),
         ([1.0], "non_numeric_reward"),

@@ -50,6 +50,8 @@ def test_specs_that_share_a_group_are_numbered_in_their_order() -> None:
     [
         (TaskSpec(input="1", rollout_id=""), "rollout_id"),
         (TaskSpec(input="1", rollout_id="a~2"), "rollout_id"),
+        (TaskSpec(input="1", rollout_id="a\nb"), "rollout_id"),
+        (TaskSpec(input="1", group_id="g" * 600), "group_id"),
         (TaskSpec(input="1", group_id=""), "group_id"),
         (TaskSpec(input="1", mode="training"), "mode"),
         (TaskSpec(input="1", config=TaskConfig(timeout_seconds=0)), "config.timeout_seconds"),
