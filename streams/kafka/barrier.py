@@ -17,6 +17,8 @@ from headrace.streams.errors import BrokerUnavailableError
 TIMEOUT_SECONDS = 30.0
 ATTEMPT_SECONDS = 1.0  # librdkafka looks for a leader as long as it may, on metadata that may be stale
 RETRY_SECONDS = 0.02
+NONE = -1  # no record at or after a time
+NO_ANSWER = KafkaError(KafkaError._TIMED_OUT)  # pyright: ignore[reportPrivateUsage]
 
 
 def end_offsets(
@@ -30,7 +32,7 @@ def end_offsets(
         BrokerUnavailableError: no answer within `patience` seconds.
     """
     latest = OffsetSpec.latest()
-    return _offsets(admin, dict.fromkeys(partitions, latest), patience)
+    return _offsets(admin, dict.fromkeys(partitions, latest), patience, least=0)
 
 
 def offsets_at(admin: AdminClient, times: dict[tuple[str, int], int]) -> dict[tuple[str, int], int]:
@@ -41,10 +43,13 @@ def offsets_at(admin: AdminClient, times: dict[tuple[str, int], int]) -> dict[tu
     Raises:
         BrokerUnavailableError: no answer.
     """
-    return _offsets(admin, {at: OffsetSpec.for_timestamp(time) for at, time in times.items()}, TIMEOUT_SECONDS)
+    specs = {at: OffsetSpec.for_timestamp(time) for at, time in times.items()}
+    return _offsets(admin, specs, TIMEOUT_SECONDS, least=NONE)
 
 
-def _offsets(admin: AdminClient, specs: dict[tuple[str, int], Any], patience: float) -> dict[tuple[str, int], int]:
+def _offsets(
+    admin: AdminClient, specs: dict[tuple[str, int], Any], patience: float, *, least: int
+) -> dict[tuple[str, int], int]:
     found: dict[tuple[str, int], int] = {}
     left = list(specs)
     deadline = time.monotonic() + patience
@@ -60,9 +65,16 @@ def _offsets(admin: AdminClient, specs: dict[tuple[str, int], Any], patience: fl
         for asked, future in answers.items():
             at = (asked.topic, asked.partition)
             try:
-                found[at] = future.result().offset
+                offset = future.result().offset
             except KafkaException as error:
                 failed[at] = error
+                continue
+            if offset >= least:
+                found[at] = offset
+            else:
+                # librdkafka (2.16) gives OFFSET_INVALID and no error where a broker does not answer in time; taken for
+                # an end it would close attempts without their records, and restore states from nothing.
+                failed[at] = KafkaException(NO_ANSWER)
         for (topic, partition), error in failed.items():
             cause: Any = error.args[0]
             if not _passes(cause) or time.monotonic() > deadline:
