@@ -27,16 +27,39 @@ class Builder:
 
     def event(self, rollout_id: str, kind: str, attempt_id: str | None = None, **more: Any) -> Entry:
         """An attempt event."""
-        fields = {"attempt": 1, "delivery": 1, "final": False, "worker_id": "runner-1", "lost_reason": None, **more}
+        fields = {
+            "attempt": 1,
+            "delivery": 1,
+            "final": False,
+            "complete": False,
+            "worker_id": "runner-1",
+            "lost_reason": None,
+            **more,
+        }
         return self.add("attempts", rollout_id, {"type": kind, "attempt_id": attempt_id, **fields})
 
     def state(self, rollout_id: str, status: str) -> Entry:
         """A rollout's state."""
         return self.add("rollouts", rollout_id, {"rollout_id": rollout_id, "status": status})
 
+    def call(self, rollout_id: str, attempt_id: str) -> None:
+        """A model call and its reward."""
+        number = len(self.log.spans)
+        for span_id, llm in ((f"{number}", {"model": "m"}), (f"{number}-step", None)):
+            value = {"attempt_id": attempt_id, "trace_id": "t", "span_id": span_id, "llm": llm}
+            self.add("spans", rollout_id, value)
+        self.add("rewards", rollout_id, {"attempt_id": attempt_id, "primary": True})
+
     def trajectory(self, rollout_id: str, attempt_id: str | None, *, revision: int = 0, skip: int = 0) -> Entry:
-        """A trajectory of a group of three."""
-        value = {"rollout_id": rollout_id, "attempt_id": attempt_id, "revision": revision, "status": "succeeded"}
+        """A trajectory of a group of three, with one call and a reward."""
+        value = {
+            "rollout_id": rollout_id,
+            "attempt_id": attempt_id,
+            "revision": revision,
+            "status": "succeeded",
+            "diagnostics": {"calls": 1},
+            "final_reward": 1.0,
+        }
         return self.add("triplets", "g", value, partition=0, skip=skip)
 
     def step(
@@ -80,12 +103,16 @@ def good() -> Builder:
         b.state(rollout_id, "queuing")
         b.event(rollout_id, "started", f"{rollout_id}-1")
     b.event("a", "heartbeat", "a-1")
-    b.event("a", "succeeded", "a-1", final=True)
+    b.call("a", "a-1")
+    b.event("a", "succeeded", "a-1", final=True, complete=True)
+    b.call("a", "a-1")  # after the end: nobody waits for it
     b.state("a", "succeeded")
+    b.call("b", "b-1")
     b.event("b", "lost", "b-1")
     b.event("b", "started", "b-1.2", delivery=2, worker_id="runner-2")
     b.event("b", "succeeded", "b-1", final=True)  # of the lost delivery: it does not count
-    b.event("b", "succeeded", "b-1.2", final=True)
+    b.call("b", "b-1.2")
+    b.event("b", "succeeded", "b-1.2", final=True, complete=True)
     b.state("b", "succeeded")
     b.event("c", "failed", "c-1")
     b.state("c", "requeuing")

@@ -7,6 +7,7 @@ names none) and its rollout is open; the first that counts and is final closes t
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tests.chaos.contents import check_contents
 from tests.chaos.entries import Disturbance, Entry, Log, Violation, by_key
 from tests.chaos.starts import RolloutRead, Twice, read_rollout
 from tests.chaos.windows import check_training
@@ -21,6 +22,7 @@ LOST = frozenset(
         "no_trajectory",
         "undecided",
         "window_gap",
+        "left_out",
         "not_in_view",
     }
 )
@@ -108,6 +110,7 @@ def check(
             if not explained(twice, disturbances):
                 report.violations.append(Violation("started_twice", rollout_id, twice.detail))
     report.violations += _trajectories(log, rollouts)
+    report.violations += check_contents(log, rollouts)
     training = check_training(log)
     report.trained, report.dropped = training.trained, training.dropped
     report.violations += training.violations

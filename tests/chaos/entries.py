@@ -73,6 +73,8 @@ class Log:
 
     tasks: list[Entry] = field(default_factory=list[Entry])
     attempts: list[Entry] = field(default_factory=list[Entry])
+    spans: list[Entry] = field(default_factory=list[Entry])
+    rewards: list[Entry] = field(default_factory=list[Entry])
     rollouts: list[Entry] = field(default_factory=list[Entry])
     assembled: list[Entry] = field(default_factory=list[Entry])
     triplets: list[Entry] = field(default_factory=list[Entry])

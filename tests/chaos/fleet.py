@@ -19,6 +19,7 @@ from tests.chaos.entries import Disturbance
 from tests.chaos.plan import part_of
 
 AGAIN_SECONDS = 1.0
+ORPHAN_SECONDS = 10.0  # the kernel ends the children of a killed process at once
 AGAIN_MOST_SECONDS = 8.0  # between starts of one that ends by itself again and again
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
@@ -45,6 +46,7 @@ class Fleet:
     Attributes:
         done: every disturbance so far; those under way end at the time of `disturbances`.
         exits: processes that ended by themselves, by part and exit code.
+        orphans: children that outlived their killed process, by part.
     """
 
     logs: Path
@@ -52,6 +54,10 @@ class Fleet:
     members: dict[str, _Member] = field(default_factory=dict[str, "_Member"])
     done: list[Disturbance] = field(default_factory=list[Disturbance])
     exits: Counter[str] = field(default_factory=Counter[str])
+    orphans: Counter[str] = field(default_factory=Counter[str])
+    _children: list[tuple[float, Part, psutil.Process]] = field(
+        default_factory=list[tuple[float, Part, psutil.Process]]
+    )
     _failed: Counter[str] = field(default_factory=Counter[str])
     _down: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     _again: dict[str, tuple[float, Part]] = field(default_factory=dict[str, tuple[float, Part]])
@@ -82,10 +88,13 @@ class Fleet:
         self.note("start", part.name)
 
     def kill(self, name: str) -> None:
-        """kill -9, with all of its children."""
+        """kill -9 of the process alone: its children have to end by themselves."""
         self._begins("kill", name)
-        self._signal(self.members[name], signal.SIGKILL)
-        self.members[name].process.wait()
+        member = self.members[name]
+        children = _family(member)[1:]
+        member.process.kill()
+        member.process.wait()
+        self._children += [(time.monotonic() + ORPHAN_SECONDS, member.part, child) for child in children]
 
     def stop(self, name: str) -> None:
         """SIGSTOP."""
@@ -129,6 +138,13 @@ class Fleet:
         for at, part in list(self._again.values()):
             if now >= at:
                 self.start(part)
+        for late in [c for c in self._children if now >= c[0]]:
+            self._children.remove(late)
+            _, part, child = late
+            if _lives(child):
+                self.orphans[part_of(part.name)] += 1
+                self.note(f"orphan {child.pid}", part.name)
+                child.kill()
 
     def ready(self, name: str) -> dict[str, Any] | None:
         """The facts of a member's ready line; None where it has printed none."""
@@ -206,16 +222,27 @@ class Fleet:
 
     @staticmethod
     def _signal(member: _Member, number: signal.Signals) -> None:
-        try:
-            root = psutil.Process(member.process.pid)
-            family = [root, *root.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return
-        for process in family:
+        for process in _family(member):
             try:
                 process.send_signal(number)
             except psutil.NoSuchProcess:
                 continue
+
+
+def _family(member: _Member) -> list[psutil.Process]:
+    """A process and its descendants; empty when it has ended."""
+    try:
+        root = psutil.Process(member.process.pid)
+        return [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and process.is_running()
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _now() -> int:

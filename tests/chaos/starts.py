@@ -32,11 +32,13 @@ class RolloutRead:
 
     Attributes:
         status: how it ended; None while it is open.
+        closing: the end that closed it.
         chosen: whose calls make its trajectory: the latest attempt that succeeded, else the latest; None without any.
         twice: second starts of a delivery, starts beside an attempt that had not ended, starts after the final end.
     """
 
     status: str | None = None
+    closing: Entry | None = None
     chosen: str | None = None
     twice: list[Twice] = field(default_factory=list[Twice])
     summary: str = ""
@@ -94,3 +96,4 @@ def _ended(read: RolloutRead, attempts: dict[str, _Attempt], entry: Entry) -> No
         attempt.end = kind
     if entry["final"]:
         read.status = STATUS.get(kind, "failed")
+        read.closing = entry

@@ -11,7 +11,7 @@ from tests.chaos.build import RUN, Builder, changed, good, without
 from tests.chaos.checker import KINDS, check
 from tests.chaos.entries import Disturbance, Entry, Log
 
-CHECKER = ("checker", "starts", "windows", "entries", "recovery", "topics")
+CHECKER = ("checker", "starts", "windows", "contents", "entries", "recovery", "topics")
 VIEW = [("a", "succeeded"), ("b", "succeeded"), ("c", "cancelled")]
 
 
@@ -89,6 +89,8 @@ PLANTS: list[tuple[str, Callable[[], Log]]] = [
     ("revision_gap", _built(lambda b: b.trajectory("a", "a-1", revision=2))),
     ("other_attempt", lambda: changed(good().log, "triplets", 1, attempt_id="b-1")),
     ("unknown_rollout", _built(lambda b: b.trajectory("z", "z-1"))),
+    ("left_out", lambda: changed(good().log, "triplets", 0, diagnostics={"calls": 0})),
+    ("left_out", lambda: changed(good().log, "triplets", 1, final_reward=None)),
     ("undecided", lambda: without(good().log, "training", 2)),
     ("undecided", lambda: without(without(without(good().log, "training", 2), "training", 1), "training", 0)),
     ("undecided", _built(lambda b: b.trajectory("a", "a-1", revision=1))),
