@@ -49,8 +49,8 @@ async def run_gateway(
         BrokerUnavailableError, TopicError: there is no broker, or no topic for spans.
         PortError: the port is in use.
     """
-    await asyncio.to_thread(partition_ids, settings, settings.topic("spans"))
     listener = bind(port)
+    await asyncio.to_thread(partition_ids, settings, settings.topic("spans"))
     url, worker_id = endpoint(listener), worker_id or new_worker_id(GATEWAY)
     loop = asyncio.get_running_loop()
     workers: Workers
