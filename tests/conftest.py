@@ -10,10 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from headrace.streams.kafka.admin import create_topics
 from headrace.streams.settings import Settings, load_settings
+
+# Examples of a busy machine take as long as they take.
+hypothesis.settings.register_profile("busy", deadline=None)
+hypothesis.settings.load_profile("busy")
 
 COMMAND = str(Path(sys.executable).parent / "headrace")
 

@@ -81,9 +81,9 @@ def triplets(settings: Settings) -> dict[Place, Trajectory]:
 
 
 def run_until(settings: Settings, trainer: TrainerLoop, enough: Callable[[list[TrainingStep]], bool]) -> None:
-    """Runs in this process until the steps of the log are enough."""
+    """Runs in this process until it has joined, and the steps of the log, whoever wrote them, are enough."""
     steps: list[TrainingStep] = []
-    reached, stop = threading.Event(), threading.Event()
+    joined, reached, stop = threading.Event(), threading.Event(), threading.Event()
     failed: list[BaseException] = []
 
     def handle(record: Record, message: Message) -> None:
@@ -95,15 +95,17 @@ def run_until(settings: Settings, trainer: TrainerLoop, enough: Callable[[list[T
     def work() -> None:
         try:
             torch.set_num_threads(1)
-            trainer.run(stop)
+            trainer.run(stop, lambda facts: joined.set())
         except BaseException as error:
             failed.append(error)
+            joined.set()
             reached.set()
 
     follower = TopicFollower(settings, "training", handle, client_id="test").start()
     thread = threading.Thread(target=work)
     thread.start()
     try:
+        assert joined.wait(WAIT_SECONDS), "it has not joined"
         assert reached.wait(WAIT_SECONDS), f"not enough after {len(steps)} steps"
     finally:
         stop.set()
