@@ -11,6 +11,7 @@ from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.clients import make_consumer
 from headrace.streams.kafka.clock import LogClock
 from headrace.streams.kafka.dead_letters import DeadLetterMaker
+from headrace.streams.kafka.fatal import is_fatal
 from headrace.streams.kafka.messages import Message, OutMessage
 from headrace.streams.kafka.putting_back import PutBack
 from headrace.streams.kafka.reading import BEGINNING
@@ -61,7 +62,7 @@ class Reader:
                 count += 1
             elif error.code() == KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]
                 self._windows.reached(partition, offset)
-            elif error.fatal():
+            elif is_fatal(error):
                 raise SessionLostError(f"{self._name}: the consumer failed: {error.str()}")
         return count
 

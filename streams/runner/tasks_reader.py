@@ -11,6 +11,7 @@ from tenacity import before_sleep_log, retry, retry_if_exception_type, stop_afte
 
 from headrace.streams.errors import BrokerUnavailableError, FencedError, UnavailableError
 from headrace.streams.kafka.clients import make_consumer
+from headrace.streams.kafka.fatal import code_of, is_fatal
 from headrace.streams.kafka.putting_back import PutBack
 from headrace.streams.kafka.reading import BEGINNING, poll_batch
 from headrace.streams.runner.decoding import Fetched, TaskDecoder
@@ -150,7 +151,7 @@ class TasksReader:
                     self._held.append(self._decoder(message))
                 except UnavailableError as unavailable:
                     put_back(message, unavailable)
-            elif error.fatal():
+            elif is_fatal(error):
                 raise self._fatal(error)
             elif error.code() != KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]
                 log.warning("%s: %s", self._topic, error.str())
@@ -164,12 +165,13 @@ class TasksReader:
             self._calls.fetched(batch, self._taken)
 
     def _fatal(self, error: Any) -> Exception:
-        if error.code() == KafkaError.UNRELEASED_INSTANCE_ID:
+        code = code_of(error)
+        if code == KafkaError.UNRELEASED_INSTANCE_ID:
             return UnreleasedError(
                 f"another runner with worker id {self._client_id!r} is a member of the group; give each runner an id "
                 "of its own"
             )
-        if error.code() == KafkaError.FENCED_INSTANCE_ID:
+        if code == KafkaError.FENCED_INSTANCE_ID:
             return FencedError(f"another runner has taken the worker id {self._client_id!r}")
         return KafkaException(error)
 

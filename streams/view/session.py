@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from headrace.streams.errors import UnavailableError
 from headrace.streams.kafka.admin import partition_ids, topic_ids
 from headrace.streams.kafka.clients import make_admin, make_consumer
+from headrace.streams.kafka.fatal import is_fatal
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.putting_back import PutBack
 from headrace.streams.kafka.transactional.errors import SessionLostError, cause
@@ -128,7 +129,7 @@ class ViewSession:
         if error.code() == KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]
             if at in self._positions:
                 self._positions[at] = max(self._positions[at], offset)
-        elif error.fatal():
+        elif is_fatal(error):
             raise SessionLostError(f"consumer: {error.str()}")
         else:
             log.warning("%s: consumer: %s", NAME, error.str())

@@ -14,6 +14,7 @@ from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin, make_consumer
 from headrace.streams.kafka.clock import LogClock
 from headrace.streams.kafka.dead_letters import DeadLetterMaker
+from headrace.streams.kafka.fatal import is_fatal
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.putting_back import PutBack
 from headrace.streams.kafka.transactional.assignment import aligned
@@ -208,7 +209,7 @@ class Session:
             key = (self._intake.short_name(topic or ""), partition or 0)
             if key in self._positions and offset is not None:
                 self._positions[key] = max(self._positions[key], offset)
-        elif error.fatal():
+        elif is_fatal(error):
             raise SessionLostError(f"consumer: {error.str()}")
         else:
             log.warning("%s: consumer: %s", self._processor.name, error.str())
