@@ -152,10 +152,10 @@ class ClaimStore:
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:
-        from fsspec.core import url_to_fs  # pyright: ignore[reportUnknownVariableType]
+        from fsspec import core
 
-        opened: tuple[Any, str] = url_to_fs(self.url)
-        return opened
+        untyped: Any = core
+        return untyped.url_to_fs(self.url)
 
     @property
     def _fs(self) -> Any:

@@ -1,8 +1,8 @@
 """The demo over many seeds: seconds, rewards, cost. `python tests/bench/demo.py [--seeds 20] [--task pick-digit] ...`
 
-Prints a Markdown table, a row a seed and the summary at the end, as docs/benchmarks.md has it. The column "bare call" is
-the CPU of one call of the plain `openai` client against a stub server, measured just before the run: machines drift, and
-that call, which every rollout makes, is the largest part of a rollout's cost.
+Prints a Markdown table, a row a seed and the summary at the end, as docs/benchmarks.md has it. The column "bare call"
+is the CPU of one call of the plain `openai` client against a stub server, measured just before the run: machines
+drift, and that call, which every rollout makes, is the largest part of a rollout's cost.
 """
 
 import argparse
