@@ -42,7 +42,7 @@ class Settings(BaseSettings):
     kafka: dict[str, Any] = Field(default_factory=dict)
     """Any librdkafka property, for every client (SASL, TLS, ...)."""
 
-    partitions: int = Field(default=12, ge=1)
+    partitions: int = Field(default=12, ge=1, le=10_000)
     """Of each co-partitioned topic; fixed for a version of the topics."""
     replication_factor: int = Field(default=1, ge=1)
     max_message_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)

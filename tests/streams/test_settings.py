@@ -39,6 +39,7 @@ def test_names_and_retention() -> None:
     ("values", "named"),
     [
         ({"partitions": 0}, "partitions"),
+        ({"partitions": 100_000_000}, "partitions"),
         ({"prefix": "a b"}, "prefix"),
         ({"prefix": ""}, "prefix"),
         ({"group_protocol": "new"}, "group_protocol"),
