@@ -1,4 +1,4 @@
-"""How the shared client carries calls: over `streams.http1` where it can, which costs a third of aiohttp a call.
+"""How the shared client carries calls: over `streams.http1` where it can, for 0.1 to 0.5 ms less CPU a call than aiohttp.
 
 What needs more (TLS, a streamed answer, a body that is a stream itself) goes through the client's own transport.
 """

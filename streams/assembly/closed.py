@@ -93,4 +93,3 @@ def leave_out_all(trajectory: Trajectory) -> None:
     """Takes out whatever users' code may have made large; what is left says that there was a rollout, and its end."""
     trajectory.rewards = {}
     trajectory.input = "null"
-    trajectory.source = None

@@ -42,7 +42,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(request)
         try:
             answer = await self._answer
-        except BaseException:
+        except BaseException:  # cancelled above all: an answer may still come, and must not meet the next request
             self.close()
             raise
         finally:

@@ -171,7 +171,7 @@ class Middleware:
             self.version, self.weights_id = weights.version, weights.weights_id
         except WeightsRefused:
             raise
-        except BaseException as error:
+        except BaseException as error:  # cancelled too: half-loaded weights must never serve
             self.broken = f"loading version {weights.version} failed half-way, restart this engine: {error!r}"
             log.exception("a load failed half-way; this engine serves no more")
             raise
