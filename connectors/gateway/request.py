@@ -44,12 +44,14 @@ class ChatRequest(msgspec.Struct):
     """One request as it will be sent.
 
     Attributes:
-        fields: the client's JSON; the keys that the engine needs are set by `upstream`.
+        fields: the client's JSON, with what the engine is asked for besides.
+        encoded: the same as text, without the model.
         sampling: in effect.
         wants_logprobs, wants_token_ids: asked for by the client itself.
     """
 
     fields: dict[str, Any]
+    encoded: bytes
     model: str | None
     sampling: Sampling
     wants_logprobs: bool
@@ -57,7 +59,7 @@ class ChatRequest(msgspec.Struct):
 
     def upstream(self, model: str) -> bytes:
         """The body for an engine that serves `model`."""
-        return orjson.dumps({**self.fields, "model": model})
+        return b'{"model":%b,%b' % (orjson.dumps(model), self.encoded[1:])
 
 
 def read_request(body: bytes, mode: str | None) -> ChatRequest:
@@ -72,10 +74,6 @@ def read_request(body: bytes, mode: str | None) -> ChatRequest:
         raise CallError(BAD_REQUEST, "invalid_json", f"the body is no valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise CallError(BAD_REQUEST, "invalid_type", "the body must be a JSON object")
-    try:
-        orjson.dumps(cast(Any, value))
-    except TypeError as error:  # it reads 1,024 levels and writes 254
-        raise CallError(BAD_REQUEST, "invalid_json", f"the body cannot be passed on: {error}") from error
     fields = cast(dict[str, Any], value)
     if not isinstance(fields.get("messages"), list):
         raise CallError(BAD_REQUEST, "invalid_type", "messages must be a list", param="messages")
@@ -95,7 +93,15 @@ def read_request(body: bytes, mode: str | None) -> ChatRequest:
     sampling = _sampling(fields)
     wants_logprobs, wants_ids = bool(fields.get("logprobs")), bool(fields.get("return_token_ids"))
     fields["logprobs"] = fields["return_token_ids"] = True
-    return ChatRequest(fields, model, sampling, wants_logprobs, wants_ids)
+    fields.pop("model", None)
+    return ChatRequest(fields, _encoded(fields), model, sampling, wants_logprobs, wants_ids)
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError as error:  # it reads 1,024 levels and writes 254
+        raise CallError(BAD_REQUEST, "invalid_json", f"the body cannot be passed on: {error}") from error
 
 
 def _sampling(fields: dict[str, Any]) -> Sampling:
@@ -114,7 +120,7 @@ def _sampling(fields: dict[str, Any]) -> Sampling:
         presence_penalty=_number(get("presence_penalty"), 0.0, "presence_penalty"),
         frequency_penalty=_number(get("frequency_penalty"), 0.0, "frequency_penalty"),
         repetition_penalty=_number(get("repetition_penalty"), 1.0, "repetition_penalty"),
-        constraints=orjson.dumps(constraints).decode() if constraints else None,
+        constraints=_encoded(constraints).decode() if constraints else None,
     )
 
 

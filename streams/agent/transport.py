@@ -1,4 +1,4 @@
-"""How the shared client carries calls: over `streams.http1` where it can, for 0.1 to 0.5 ms less CPU a call than aiohttp.
+"""How the shared client carries calls: over `streams.http1` where it can, for 0.1 to 0.5 ms less CPU than aiohttp.
 
 What needs more (TLS, a streamed answer, a body that is a stream itself) goes through the client's own transport.
 """
@@ -47,6 +47,7 @@ class AgentTransport(httpx2.AsyncBaseTransport):
 
     async def _ask(self, request: httpx2.Request, body: bytes) -> HttpAnswer:
         limits = cast("dict[str, float | None]", request.extensions.get("timeout", {}))
+        whole = _head(request, body) + body
         address = request.url.netloc
         pool = self._pools.get(address)
         if pool is None:
@@ -59,7 +60,7 @@ class AgentTransport(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectError(f"{request.url}: {error}", request=request) from error
         try:
             async with asyncio.timeout(limits.get("read")):
-                answer = await connection.ask(_head(request, body) + body)
+                answer = await connection.ask(whole)
         except TimeoutError as error:
             raise httpx2.ReadTimeout(f"no answer from {request.url}", request=request) from error
         except OSError as error:
@@ -84,4 +85,7 @@ def _head(request: httpx2.Request, body: bytes) -> bytes:
         b"accept-encoding: identity\r\ncontent-length: %d" % len(body),
     ]
     lines += [b"%b: %b" % (name, value) for name, value in request.headers.raw if name.lower() not in _HOP_HEADERS]
-    return b"\r\n".join(lines) + b"\r\n\r\n"
+    head = b"\r\n".join(lines) + b"\r\n\r\n"
+    if head.count(b"\n") != len(lines) + 3:  # the first two have one within, and two end the head
+        raise httpx2.LocalProtocolError("a header of the request has a line break in it", request=request)
+    return head

@@ -123,3 +123,11 @@ async def test_a_slow_server_is_a_timeout() -> None:
         await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}])
     await close_async_client()
     server.close()
+
+
+async def test_a_header_with_a_line_break_is_refused(server: tuple[str, list[str | None]]) -> None:
+    client = async_client(server[0]).with_options(max_retries=0)
+    with pytest.raises(openai.APIConnectionError):
+        await client.chat.completions.create(model="m", messages=[], extra_headers={"x": "a\r\nb: c"})
+    assert server[1] == []
+    await close_async_client()
