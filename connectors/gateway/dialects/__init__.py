@@ -1,0 +1,1 @@
+"""APIs beside OpenAI's chat completions, each translated to them and back by pure functions."""

@@ -1,0 +1,64 @@
+"""What a dialect gives the gateway: its requests as chat completions, and chat completions as its answers.
+
+A dialect is pure: it takes and returns values, and keeps nothing but what one stream needs. The gateway calls the engine,
+records token ids, and answers when the brokers have the span, the same for all of them.
+
+Ids of an answer are derived from the chat completion's `id`, never drawn: the answer, the stream and the span name the
+same response. The span's `response_id` is the `id` of what `Dialect.answer` returns.
+"""
+
+from typing import Any, Protocol
+
+
+class DialectStream(Protocol):
+    """One streamed answer. Events are whole: `event:` and `data:` lines and the empty line that ends them."""
+
+    def feed(self, chunk: dict[str, Any]) -> list[bytes]:
+        """The events that a `chat.completion.chunk` becomes, perhaps none.
+
+        The chunk is as a chat client would get it: without token ids and log-probabilities that `Dialect.read` did not
+        ask for. The last one has `usage` and no choices where `read` asked for `stream_options.include_usage`.
+        """
+        ...
+
+    def end(self) -> list[bytes]:
+        """The last events, once the engine's stream has ended well."""
+        ...
+
+    def error(self, status: int, message: str) -> bytes:
+        """The event that ends a stream which failed in the middle, with the HTTP status it would have had."""
+        ...
+
+
+class Dialect(Protocol):
+    """One API.
+
+    Attributes:
+        path: below the base URL of a rollout or of the gateway, such as `/v1/messages`; POST.
+    """
+
+    @property
+    def path(self) -> str: ...
+
+    def read(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The body of the chat completion that is asked for; `stream` goes over as it is.
+
+        Raises:
+            CallError: 400 where the request cannot be, or asks for what chat completions have not.
+        """
+        ...
+
+    def answer(self, chat: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+        """The answer to the request `body` that a chat completion becomes.
+
+        Also called with what came of a stream, whole or cut (then a `finish_reason` is None), for the record.
+        """
+        ...
+
+    def stream(self, body: dict[str, Any]) -> DialectStream:
+        """Translates the chunks of a streamed answer to the request `body`."""
+        ...
+
+    def error(self, status: int, code: str, message: str) -> bytes:
+        """The JSON body of an answer with an error status."""
+        ...
