@@ -113,11 +113,20 @@ def consumer_config(
 
 
 def make_producer(
-    settings: Settings, client_id: str, *, linger_ms: float = BATCH_LINGER_MS, transactional_id: str | None = None
+    settings: Settings,
+    client_id: str,
+    *,
+    linger_ms: float = BATCH_LINGER_MS,
+    transactional_id: str | None = None,
+    on_error: Callable[[KafkaError], None] | None = None,
 ) -> Producer:
-    """A producer with `producer_config`."""
+    """A producer with `producer_config`.
+
+    Args:
+        on_error: hears of lost connections, on the thread that polls or flushes.
+    """
     config = producer_config(settings, client_id, linger_ms=linger_ms, transactional_id=transactional_id)
-    return _made(Producer, config)
+    return _made(Producer, {**config, "error_cb": on_error} if on_error else config)
 
 
 def make_consumer(

@@ -137,12 +137,16 @@ class Session:
     def close(self) -> None:
         """Leaves the group; what is not committed is forgotten.
 
-        Brokers that are away are waited for: a member that goes without their hearing it keeps its partitions for a
-        session time-out after they are back.
+        Brokers that are away are waited for, and a coordinator that still loads its groups: a member that goes without
+        its hearing it keeps its partitions for a session time-out.
         """
+        held = [TopicPartition(topic, number) for topic, number in self._topic_names()[:1]]
         while not self._stopping():
             try:
-                self._admin.list_topics(timeout=ENDS_SECONDS)
+                if held:
+                    self._consumer.committed(held, ENDS_SECONDS)
+                else:
+                    self._admin.list_topics(timeout=ENDS_SECONDS)
                 break
             except KafkaException:
                 log.debug("%s: no broker hears that this member leaves", self._processor.name)

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from headrace.schemas.records import LogPosition
 from headrace.streams.errors import FencedError
@@ -21,9 +21,29 @@ from headrace.streams.settings import Settings
 log = logging.getLogger(__name__)
 
 CALL_SECONDS = 5.0
-RETURN_SECONDS = 2 * CALL_SECONDS  # whoever has not returned by then never will
+RETURN_SECONDS = CALL_SECONDS + 2.0  # whoever has not returned by then never will
 PATIENCE_SECONDS = 60.0  # with a broker that is away; then the session is given up
 FULL_QUEUE_POLL_SECONDS = 0.05
+
+
+class Outage:
+    """Whether a client has lost all brokers at once.
+
+    librdkafka reports `_ALL_BROKERS_DOWN` also when idle connections are closed, and `_TRANSPORT` for each broker of a
+    rolling restart; both together are an outage.
+    """
+
+    def __init__(self) -> None:
+        self._codes: set[int] = set()
+
+    def hear(self, error: KafkaError) -> None:
+        """The client's error callback."""
+        self._codes.add(error.code())
+
+    @property
+    def total(self) -> bool:
+        """Whether there was one."""
+        return self._codes >= {KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT}  # pyright: ignore[reportPrivateUsage]
 
 
 class Transactions:
@@ -38,7 +58,10 @@ class Transactions:
         """While `stopping()`, brokers that are away are not waited for."""
         self._timeout = settings.transaction_timeout.total_seconds()
         self._id = transactional_id
-        self._producer = make_producer(settings, client_id, transactional_id=transactional_id)
+        self._outage = Outage()
+        self._producer = make_producer(
+            settings, client_id, transactional_id=transactional_id, on_error=self._outage.hear
+        )
         self._began = time.monotonic()
         self._open = False
         self._stuck = False
@@ -54,6 +77,8 @@ class Transactions:
     ) -> list[LogPosition]:
         """One transaction of an output, other messages and offsets; the positions of what `follow` returned."""
         self._began = time.monotonic()
+        self._producer.poll(0)
+        self._mistrust()
         self._call("begin", self._producer.begin_transaction)
         self._open = True
         after: list[LogPosition] = []
@@ -66,6 +91,7 @@ class Transactions:
         else:
             positions = self._flushed(self._produce_with_positions(output.messages))
             after = self._produce_with_positions(output.follow(positions))
+        self._mistrust()
         if offsets:
             self._once(
                 "offsets",
@@ -163,6 +189,11 @@ class Transactions:
             raise SessionLostError(f"{self._id}: {what}: no answer for {RETURN_SECONDS:.0f} s") from error
         except KafkaException as error:
             raise self._lost(what, error) from error
+
+    def _mistrust(self) -> None:
+        """After an outage `send_offsets_to_transaction` would most often not return: new clients work again sooner."""
+        if self._outage.total:
+            raise SessionLostError(f"{self._id}: all brokers were away")
 
     def _call(self, what: str, call: Callable[[], object]) -> None:
         try:
