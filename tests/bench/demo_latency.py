@@ -16,7 +16,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-
 from headrace.demo.display import Display
 from headrace.demo.plan import Plan, task_named
 from headrace.demo.run import Demo
