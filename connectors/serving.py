@@ -46,11 +46,22 @@ def endpoint(listener: socket.socket) -> str:
 
 
 class HttpServer:
-    """Gives each request to a handler. A client that goes away does not cancel the handling of its request."""
+    """Gives each request to a handler. A client that goes away does not cancel the handling of its request.
 
-    def __init__(self, handler: Handler, max_body_bytes: int, grace_seconds: float = GRACE_SECONDS) -> None:
+    Args:
+        decompress: bodies, by their Content-Encoding, before the handler reads them.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        max_body_bytes: int,
+        grace_seconds: float = GRACE_SECONDS,
+        *,
+        decompress: bool = True,
+    ) -> None:
         self._limit = max_body_bytes
-        server = web.Server(handler, request_factory=self._request, access_log=None)
+        server = web.Server(handler, request_factory=self._request, access_log=None, auto_decompress=decompress)
         self._runner = web.ServerRunner(server, shutdown_timeout=grace_seconds)
 
     async def start(self, listener: socket.socket) -> None:

@@ -88,6 +88,19 @@ class AttemptEvent(Record, kw_only=True):
     at: int  # microseconds since the epoch, UTC
 
 
+class JournalEntry(Record, kw_only=True):
+    """The result of one effect of a custom algorithm; a run that starts again reads it instead of having the effect twice. Topic: training, key: run_id."""
+
+    SCHEMA: ClassVar[str] = "JournalEntry"
+    run_id: str
+    place: str  # number of the effect in its branch, after the names of the branches: 3, or round-1/left/0
+    kind: str  # enqueue, trajectories, publish, resources, step or returned
+    name: str = ""  # of the step, or of what is published
+    request: str = ""  # SHA-256 of what was asked for, in hex digits
+    result: str = "null"  # a JSON value as text
+    at: int  # microseconds since the epoch, UTC
+
+
 class LLM(Part, kw_only=True, gc=False, tag="headrace.LLM", tag_field="-type"):
     """A model at an OpenAI-compatible endpoint."""
 
@@ -326,6 +339,7 @@ class Span(Record, kw_only=True):
     resource: str = "{}"  # a JSON value as text
     scope: str = "{}"  # a JSON value as text
     llm: ModelCall | None = None
+    rest: str = "{}"  # a JSON value as text: what else OTLP says of a span and its resource (flags, trace state, dropped counts, schema URL)
 
 
 class Task(Record, kw_only=True):
@@ -489,6 +503,7 @@ class WorkerState(Record, kw_only=True):
 RECORDS: dict[str, type[Record]] = {
     "Assembled": Assembled,
     "AttemptEvent": AttemptEvent,
+    "JournalEntry": JournalEntry,
     "ResourcesUpdate": ResourcesUpdate,
     "Reward": Reward,
     "RolloutState": RolloutState,

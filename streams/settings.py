@@ -13,7 +13,7 @@ from pydantic_settings import SettingsError as SourceError
 from headrace.streams.errors import SettingsError
 
 FILE = "headrace.toml"
-PART_PREFIXES = ("gateway_",)  # of settings that one part alone knows
+PART_PREFIXES = ("gateway_", "otlp_")  # of settings that one part alone knows
 
 
 def _default_claims() -> str:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from headrace.connectors.otlp.decode import KINDS, STATUSES
+from headrace.connectors.otlp.record import KINDS, STATUSES
 from headrace.schemas.packing import pack_float32, pack_int32
 from headrace.schemas.records import AttemptEvent, Record, Reward, Span, Task
 from headrace.streams.assembly.reward_forms import refusal

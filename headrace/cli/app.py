@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "runner": ("runner", "Run an agent on tasks."),
     "processor": ("processor", "Run a stream processor."),
     "gateway": ("gateway", "Run the OpenAI-compatible gateway that records every call."),
+    "otlp": ("otlp", "Take the traces of instrumented agents by OTLP."),
     "engine": ("engine", "Serve a model."),
     "sync": ("sync", "Load published weights into the engines."),
     "trainer": ("trainer", "Train a policy from triplets."),

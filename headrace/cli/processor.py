@@ -141,6 +141,85 @@ def statistics(
     run_until_signal(serve(settings, worker_id, lambda worker: print_ready("statistics", worker_id=worker)))
 
 
+class Encoding(StrEnum):
+    """How the Collector writes its messages."""
+
+    otlp_proto = "otlp_proto"
+    otlp_json = "otlp_json"
+
+
+@app.command()
+def otlp(
+    topic: Annotated[str, typer.Option(help="The topic that the Collector's Kafka exporter writes.")] = "otlp_spans",
+    encoding: Annotated[Encoding, typer.Option(help="As the Collector's exporter has it.")] = Encoding.otlp_proto,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    registry: Registry = None,
+    worker_id: WorkerId = None,
+) -> None:
+    """Take spans from the Kafka topic of an OpenTelemetry Collector.
+
+    Example: headrace processor otlp --topic otlp_spans --encoding otlp_proto
+    """
+    from headrace.connectors.otlp.collector import BATCH, NAME, CollectorSource
+    from headrace.connectors.otlp.settings import OtlpSettings
+    from headrace.streams.kafka.admin import create_dead_letters, partition_ids
+    from headrace.streams.kafka.group_loop import GroupLoop
+    from headrace.streams.settings import load_settings_as
+    from headrace.streams.workers import new_worker_id
+
+    settings = load_settings_as(OtlpSettings, bootstrap=bootstrap, prefix=prefix, registry=registry)
+    partition_ids(settings, settings.topic("spans"))
+    create_dead_letters(settings, topic)
+    worker = worker_id or new_worker_id(NAME)
+    source = CollectorSource(settings, encoding.value, worker)
+    _run(settings, GroupLoop(settings, NAME, [topic], source, worker, counters=source.counters, batch=BATCH), worker)
+
+
+@app.command()
+def otlp_export(
+    endpoint: Annotated[
+        str | None,
+        typer.Option(help="The collector's URL, such as http://127.0.0.1:4318 [OTEL_EXPORTER_OTLP_ENDPOINT]."),
+    ] = None,
+    headers: Annotated[
+        str | None, typer.Option(help="NAME=VALUE,NAME=VALUE of each request [OTEL_EXPORTER_OTLP_HEADERS].")
+    ] = None,
+    own_only: Annotated[
+        bool, typer.Option("--own-only", help="Leave out what came by OTLP: for a collector that sends it here itself.")
+    ] = False,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    registry: Registry = None,
+    worker_id: WorkerId = None,
+) -> None:
+    """Send every span on to your own OpenTelemetry collector.
+
+    Example: headrace processor otlp-export --endpoint http://127.0.0.1:4318 --headers "authorization=Bearer x"
+    """
+    from headrace.connectors.otlp.export import BATCH, NAME, SpanExport, make_exporter
+    from headrace.streams.kafka.admin import partition_ids
+    from headrace.streams.kafka.group_loop import GroupLoop
+    from headrace.streams.workers import new_worker_id
+
+    settings = settings_of(bootstrap, prefix, registry)
+    exporter = make_exporter(endpoint, _headers(headers))
+    topic = settings.topic("spans")
+    partition_ids(settings, topic)
+    worker = worker_id or new_worker_id(NAME)
+    export = SpanExport(settings, exporter, worker, own_only=own_only)
+    _run(settings, GroupLoop(settings, NAME, [topic], export, worker, counters=export.counters, batch=BATCH), worker)
+
+
+def _headers(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]
+    if any(not name.strip() or not mark for name, mark, _ in pairs):
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE,NAME=VALUE", param_hint="--headers")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
 class _Loop(Protocol):
     @property
     def name(self) -> str: ...

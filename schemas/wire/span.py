@@ -99,6 +99,10 @@ def write_Span(x: r.Span, put: Put) -> None:
     else:
         put(b"\2")
         write_ModelCall(u36, put)
+    b37 = x.rest.encode()
+    n38 = len(b37)
+    put(SMALL[n38] if n38 < LIMIT else long(n38))
+    put(b37)
 
 
 def read_Span(b: bytes, p: int) -> tuple[r.Span, int]:
@@ -339,6 +343,19 @@ def read_Span(b: bytes, p: int) -> tuple[r.Span, int]:
         f65, p = read_ModelCall(b, p + 1)
     else:
         raise WireError(f"no branch {u66} in this union")
+    n68 = b[p]
+    if not n68 & 0x81:
+        q70 = p + 1
+        p = q70 + (n68 >> 1)
+        f67 = b[q70:p].decode()
+    elif not n68 & 1 and (m69 := b[p + 1]) < 128:
+        q70 = p + 2
+        p = q70 + (n68 >> 1 & 0x3F | m69 << 6)
+        f67 = b[q70:p].decode()
+    else:
+        n68, p = read_length(b, p + 1, n68)
+        f67 = b[p : p + n68].decode()
+        p += n68
     return r.Span(
         rollout_id=f1,
         attempt_id=f5,
@@ -359,6 +376,7 @@ def read_Span(b: bytes, p: int) -> tuple[r.Span, int]:
         resource=f57,
         scope=f61,
         llm=f65,
+        rest=f67,
     ), p
 
 

@@ -5,7 +5,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,8 +26,6 @@ INSIST_SECONDS = 1.0
 NEW_CLIENT_SECONDS = 1.0  # at least, between two clients
 LAST_REPORTS_SECONDS = 10.0  # what is purged is reported at once
 Position = tuple[int, int]
-Unsent = tuple[int, OutMessage, asyncio.Future[Position]]  # with its place in the order of sending
-Report = tuple[int, Unsent, Any, Any]  # first the client, as the how manieth it is
 
 # What a client says of its messages when it has failed for good, or was emptied because of that.
 FAILED_CLIENT = frozenset(
@@ -46,6 +44,35 @@ class DeliveryError(HeadraceError):
     """The brokers did not take a record within the delivery time-out."""
 
     retriable = True
+
+
+class _Batch:
+    """Several records that one future waits for, in the place of a future for each: it is done when all are."""
+
+    __slots__ = ("_future", "_left")
+
+    def __init__(self, future: asyncio.Future[None], count: int) -> None:
+        self._future = future
+        self._left = count
+
+    def done(self) -> bool:
+        return self._future.done()
+
+    def cancelled(self) -> bool:
+        return self._future.cancelled()
+
+    def set_result(self, result: Position) -> None:
+        self._left -= 1
+        if not self._left:
+            self._future.set_result(None)
+
+    def set_exception(self, exception: Exception) -> None:
+        if not self._future.done():
+            self._future.set_exception(exception)
+
+
+Unsent = tuple[int, OutMessage, asyncio.Future[Position] | _Batch]  # with its place in the order of sending
+Report = tuple[int, Unsent, Any, Any]  # first the client, as the how manieth it is
 
 
 class AckedProducer:
@@ -111,6 +138,16 @@ class AckedProducer:
         """As `send`, for a message that is made already."""
         future: asyncio.Future[Position] = self._loop.create_future()
         self._produce((next(self._places), message, future))
+        return future
+
+    def send_all(self, messages: Sequence[OutMessage]) -> asyncio.Future[None]:
+        """Sends messages; the future is done when the brokers have all of them, or when the first one fails."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        if not messages:
+            future.set_result(None)
+        batch = _Batch(future, len(messages))
+        for message in messages:
+            self._produce((next(self._places), message, batch))
         return future
 
     async def _claimed(self, message: OutMessage) -> OutMessage:

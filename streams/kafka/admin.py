@@ -28,7 +28,7 @@ from headrace.streams.topics import (
 
 TIMEOUT_SECONDS = 30.0
 LOOK_SECONDS = 10.0  # for any broker at all; somebody may wait in front of a wrong address
-GROUPS = ("runner", "lifecycle", "assembler", "view", "statistics")
+GROUPS = ("runner", "lifecycle", "assembler", "view", "statistics", "otlp", "otlp-export")
 
 
 class TopicError(HeadraceError):
@@ -158,6 +158,33 @@ def create_topics(settings: Settings) -> list[str]:
         end_offsets(admin, [(w.name, p) for w in missing for p in range(w.partitions)])
     _set_groups(settings, admin)
     return [w.name for w in missing]
+
+
+def create_dead_letters(settings: Settings, topic: str) -> None:
+    """Makes the dead-letter topic of a topic that is not of the catalogue (full name), if it is missing.
+
+    Raises:
+        TopicError: the topic itself is missing, or the brokers refuse.
+        BrokerUnavailableError: no broker answered.
+    """
+    admin = make_admin(settings)
+    try:
+        there = cast(dict[str, Any], admin.list_topics(timeout=LOOK_SECONDS).topics)
+    except KafkaException as error:
+        raise BrokerUnavailableError(f"no broker answers at {settings.bootstrap}: {error.args[0].str()}") from error
+    if topic not in there:
+        raise TopicError(f"{settings.bootstrap} has no topic {topic}; it is made by whoever writes to it")
+    name = dead_letter_topic(topic)
+    if name in there:
+        return
+    new = NewTopic(name, 1, settings.replication_factor, config=dead_letter_config(settings))
+    for future in cast(dict[str, Any], admin.create_topics([new], operation_timeout=TIMEOUT_SECONDS)).values():
+        try:
+            future.result()
+        except KafkaException as error:
+            cause: Any = error.args[0]
+            if cause.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise TopicError(f"{name}: {cause.str()}") from error
 
 
 def _replicas(partitions: int, factor: int, brokers: list[int]) -> list[list[int]]:

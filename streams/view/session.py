@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from headrace.streams.errors import UnavailableError
 from headrace.streams.kafka.admin import partition_ids, topic_ids
 from headrace.streams.kafka.clients import make_admin, make_consumer
+from headrace.streams.kafka.dead_letters.refusals import Refusals
 from headrace.streams.kafka.fatal import is_fatal
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.putting_back import PutBack
@@ -19,7 +20,6 @@ from headrace.streams.settings import Settings
 from headrace.streams.topics import TOPICS as CATALOGUE
 from headrace.streams.view.batch import TOPICS, Batch
 from headrace.streams.view.errors import RefusedRowsError
-from headrace.streams.view.refusals import Refusals
 from headrace.streams.view.rows import Place
 from headrace.streams.view.writer import Move, Partition, ViewWriter
 

@@ -64,8 +64,7 @@ def fold(messages: Iterable[Message]) -> list[LetterState]:
             chains[first] += 1
             continue
         letter = replace(parse(message), value=None)
-        # A letter that somebody else wrote, without a place, is its own.
-        place = letter.place if letter.source_topic else Place(letter.topic, letter.partition, letter.offset)
+        place = letter.place
         if place in states:
             states[place].repeats += 1
         else:

@@ -96,7 +96,9 @@ class DeadLetter:
 
     @property
     def place(self) -> Place:
-        """Its identity."""
+        """Its identity: where its record stood, or where it stands itself if that never stood in a topic."""
+        if not self.source_topic or self.source_partition < 0:
+            return Place(self.topic, self.partition, self.offset)
         return Place(self.source_topic, self.source_partition, self.source_offset)
 
     @property

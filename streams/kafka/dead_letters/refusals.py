@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException
 
 from headrace.streams.errors import BrokerUnavailableError
 from headrace.streams.kafka.clients import make_producer
-from headrace.streams.kafka.dead_letters import DeadLetterMaker
+from headrace.streams.kafka.dead_letters.maker import DeadLetterMaker
 from headrace.streams.kafka.messages import Message
 from headrace.streams.settings import Settings
 
@@ -45,7 +45,6 @@ class Refusals:
         Raises:
             BrokerUnavailableError: they did not take one.
             ClaimsUnavailableError: one has to go by claim-check, and the store does not answer now.
-            ClaimsUnavailableError: one is too large, and the claim-check store does not answer.
         """
         if not self._waiting:
             return
