@@ -10,6 +10,7 @@ from headrace.streams.assembly.loose import as_list, as_mapping, as_number, inde
 from headrace.streams.assembly.values import Attributes
 
 PROVIDER_KEY = re.compile(r"llm\.[\w-]+\.(id|model|choices|usage|messages|tools|prompt_token_ids|response_token_ids)")
+LONGEST_STATUS = 10  # characters
 STATUS_KEYS = ("http.response.status_code", "http.status_code", "error.code", "error.type")
 STREAM_KEYS = ("gen_ai.request.stream", "gen_ai.request.streaming", "gen_ai.is_streaming", "llm.is_streaming")
 RETRY_KEYS = ("http.request.resend_count", "gen_ai.request.retry_count")
@@ -147,7 +148,7 @@ class Evidence:
         """An HTTP status that is recorded as such; one that stands only in a message's text is none."""
         for key in STATUS_KEYS:
             value = self.attributes.get(key)
-            if isinstance(value, str) and value.strip().isdecimal():
+            if isinstance(value, str) and len(value) <= LONGEST_STATUS and value.strip().isdecimal():
                 value = int(value)
             if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
                 return value

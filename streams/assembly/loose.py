@@ -10,13 +10,14 @@ import msgspec
 _decode = msgspec.json.decode
 EMPTY: Mapping[str, Any] = {}
 LONGEST_LITERAL = 4_000_000  # characters; Python text beyond that is not worth the parser's memory
+LONGEST_INDEX = 9  # digits
 
 
 def read_text(text: str) -> Any:
     """The value that JSON or Python text tells; None if it tells none."""
     try:
         return _decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         pass
     if len(text) > LONGEST_LITERAL:
         return None
@@ -37,9 +38,12 @@ def as_list(value: Any) -> list[Any]:
 
 
 def as_number(value: Any) -> float | None:
-    """The value if it is a finite number and no bool."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return value
+    """The value if it is a finite number and no bool. An integer that no double holds is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return value if math.isfinite(value) else None
+        except OverflowError:
+            return None
     return None
 
 
@@ -70,6 +74,6 @@ def _listed(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     tree = {key: _listed(below) for key, below in cast("dict[str, Any]", value).items()}
-    if tree and all(key.isdecimal() for key in tree):
+    if tree and all(key.isdecimal() and len(key) <= LONGEST_INDEX for key in tree):
         return [tree[key] for key in sorted(tree, key=int)]
     return tree

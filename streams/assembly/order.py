@@ -15,6 +15,7 @@ from headrace.streams.assembly.reward_forms import OPERATION_START, SEQUENCE
 from headrace.streams.assembly.values import Call, Node
 
 AFTER_ALL = math.inf
+LONGEST_NUMBER = 25  # characters
 
 
 class OrderBy(Enum):
@@ -90,12 +91,17 @@ def _place(logged: LoggedReward, index: int, by: OrderBy) -> PlacedReward:
     if by is OrderBy.LOG:
         return PlacedReward(logged, index, logged.at, True)
     if by is OrderBy.SEQUENCE:
-        sequence = reward.metadata.get(SEQUENCE)
+        sequence = _whole(reward.metadata.get(SEQUENCE))
         if sequence is None:
             return PlacedReward(logged, index, AFTER_ALL, True)
-        return PlacedReward(logged, index, int(sequence), False)
-    start = reward.metadata.get(OPERATION_START)
-    return PlacedReward(logged, index, int(start) if start is not None else reward.at * 1000, False)
+        return PlacedReward(logged, index, sequence, False)
+    start = _whole(reward.metadata.get(OPERATION_START))
+    return PlacedReward(logged, index, start if start is not None else reward.at * 1000, False)
+
+
+def _whole(text: str | None) -> int | None:
+    """A whole number; metadata may be anybody's."""
+    return int(text) if text is not None and text.removeprefix("-").isdecimal() and len(text) < LONGEST_NUMBER else None
 
 
 def _key(placed: PlacedReward) -> tuple[float, int]:

@@ -17,8 +17,8 @@ from headrace.streams.assembly.loose import as_list, as_mapping, read_text
 from headrace.streams.assembly.values import Attributes
 
 REWARD_SPAN = "agentlightning.reward"
-INDEXED = re.compile(r"agentlightning\.reward\.(\d+)\.(name|value)")
-LINK = re.compile(r"agentlightning\.link\.(\d+)\.(key_match|value_match)")
+INDEXED = re.compile(r"agentlightning\.reward\.(\d{1,9})\.(name|value)")
+LINK = re.compile(r"agentlightning\.link\.(\d{1,9})\.(key_match|value_match)")
 AGENTOPS_OUTPUTS = ("agentops.task.output", "agentops.entity.output")
 EVALUATION_EVENT = "gen_ai.evaluation.result"
 EVALUATION_NAME = "gen_ai.evaluation.name"
@@ -65,7 +65,10 @@ def refusal(value: Any) -> str | None:
         return "null_reward"
     if not isinstance(value, int | float):
         return "non_numeric_reward"
-    return None if math.isfinite(value) else "non_finite_reward"
+    try:
+        return None if math.isfinite(value) else "non_finite_reward"
+    except OverflowError:  # an integer that no double holds
+        return "non_finite_reward"
 
 
 def read_rewards(span: Span, attributes: Attributes) -> RewardsRead:
@@ -87,7 +90,7 @@ def plain_number(value: Any) -> Any:
     if isinstance(inner, str | int | float) and not isinstance(inner, bool):
         try:
             return float(inner)
-        except ValueError:
+        except (ValueError, OverflowError):
             return value
     return value
 
@@ -163,7 +166,7 @@ def _payload_text(text: str) -> Any:
         return None
     try:
         return json.loads(text)  # takes NaN and Infinity, which Python's JSON writes
-    except ValueError:
+    except (ValueError, RecursionError):
         return read_text(text)
 
 

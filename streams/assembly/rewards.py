@@ -1,9 +1,9 @@
 """Which call gets which reward, and what the rollout earned as a whole."""
 
-import json
 from collections.abc import Mapping, Sequence
 
 from headrace.schemas.records import Reward
+from headrace.streams.assembly.loose import as_list, read_text
 from headrace.streams.assembly.order import OrderBy, PlacedReward, ending
 from headrace.streams.assembly.reward_forms import EVALUATED_RESPONSE, LINKS, OPERATION_SPAN, OPERATION_TRACE
 from headrace.streams.assembly.settings import RewardPolicy
@@ -76,7 +76,8 @@ def _named(reward: Reward, takers: Sequence[Call], nodes: Sequence[Node]) -> Cal
     if reward.span_id is not None:
         targets = [node for node in nodes if node.span.span_id == reward.span_id]
     else:
-        links: list[tuple[str, str]] = json.loads(reward.metadata.get(LINKS, "[]"))
+        read = map(as_list, as_list(read_text(reward.metadata.get(LINKS, "[]"))))
+        links = [(str(pair[0]), str(pair[1])) for pair in read if len(pair) == 2]
         targets = [node for node in nodes if links and all(_matches(node, key, value) for key, value in links)]
     for call in takers:
         if any(node in call.copies for node in targets):

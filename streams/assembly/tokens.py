@@ -1,6 +1,5 @@
 """Token ids and log-probabilities, in all the forms that libraries write them."""
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from headrace.streams.assembly.loose import as_list, as_mapping, as_number, read
 from headrace.streams.assembly.values import CallChoice
 
 LARGEST_ID = 2**31 - 1
+LARGEST_FLOAT = 3.4e38  # of 32 bits
 ID_TEXT = re.compile(r"[\d\s,\[\]()]+")
 WRAPPED = re.compile(r"(?:[\w.]*\.)?(?:array|tensor)\(\s*(\[.*\])\s*(?:,[^\[\]]*)?\)", re.DOTALL)
 TRAILING_COMMA = re.compile(r",\s*\]")
@@ -53,7 +53,7 @@ def read_ids(value: Any) -> list[Any] | None:
             text = re.sub(r"(?<=\d)\s+(?=\d)", ",", text)
         try:
             value = msgspec.json.decode(TRAILING_COMMA.sub("]", text.translate(BRACKETS)))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None
     return as_list(value) if isinstance(value, list | tuple) else None
 
@@ -63,9 +63,10 @@ def packed(values: Sequence[Any]) -> bytes | None:
     if not values:
         return b""
     if set(map(type, values)) != {int}:
-        if not all(isinstance(v, int | float) and not isinstance(v, bool) and float(v).is_integer() for v in values):
+        numbers = [as_number(v) for v in values]
+        if not all(n is not None and float(n).is_integer() for n in numbers):
             return None
-        values = [int(v) for v in values]
+        values = [int(n) for n in numbers if n is not None]
     if min(values) < 0 or max(values) > LARGEST_ID:
         return None
     return pack_int32(values)
@@ -100,7 +101,7 @@ def read_logprobs(value: Any) -> bytes | None:
     if not entries:
         return None
     numbers = [as_number(as_mapping(entry).get("logprob") if isinstance(entry, dict) else entry) for entry in entries]
-    values = [number for number in numbers if number is not None and math.isfinite(number)]
+    values = [number for number in numbers if number is not None and abs(number) <= LARGEST_FLOAT]
     return pack_float32(values) if len(values) == len(numbers) else None
 
 

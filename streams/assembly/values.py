@@ -19,7 +19,7 @@ def span_attributes(span: Span) -> Attributes:
         return NO_ATTRIBUTES
     try:
         return _decode_attributes(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return NO_ATTRIBUTES
 
 

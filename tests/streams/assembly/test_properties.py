@@ -52,17 +52,27 @@ KEYS = (
     "http.request.resend_count",
     "error.type",
     "events",
+    "gen_ai.prompt." + "9" * 5000 + ".role",
+    "gen_ai.completion." + "9" * 5000 + ".finish_reason",
+    "agentlightning.reward." + "9" * 5000 + ".value",
 )
 TEXTS = (
     "", "chat", "LLM", "[1, 2]", "[[3]]", "(4,)", "None", "[", "{}", "nan", "stop", "planner", "x", "500", "span_id",
     '[{"role": "user", "parts": [{"type": "text"}, 5, {"type": "tool_call"}]}]', '[{"type": "text"}]', "[[[[",
-    "{'a': 1}",
+    "{'a': 1}", "9" * 5000, "[" * 5000, "[1.5, 1" + "0" * 400 + "]", "[-1e300, -0.5]",
+    '{"type": "reward", "value": 1' + "0" * 400 + "}",
+    '{"type": "reward", "value": ' + "[" * 5000,
     '{"choices": [{"token_ids": [1], "index": "a", "logprobs": {"content": [{"logprob": null}]}}], "id": 5}',
     '{"type": "reward", "value": 1}', '{"output": [{"type": "function_call"}, {"role": "assistant", "content": 5}]}',
     '{"generations": [[{"generation_info": 5}]]}', '{"messages": [5, {"content": [{"type": "tool_result"}]}]}',
 )  # fmt: skip
 VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 2**40) | st.floats(-2, 2) | st.sampled_from(TEXTS),
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 2**40)
+    | st.floats(-2, 2)
+    | st.sampled_from([10**400, 2**64, {"doubleValue": 10**400}])
+    | st.sampled_from(TEXTS),
     lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from(["type", "text", "id", "0"]), below),
     max_leaves=6,
 )
