@@ -54,7 +54,14 @@ TOPICS: dict[str, Topic] = {
             retention="forever",
             followed=True,
         ),
-        Topic("training", ("RunManifest", "TrainingStep"), "run_id", single=True, retention="forever", followed=True),
+        Topic(
+            "training",
+            ("RunManifest", "TrainingStep", "JournalEntry"),
+            "run_id",
+            single=True,
+            retention="forever",
+            followed=True,
+        ),
         Topic(
             "workers",
             ("WorkerState",),

@@ -58,7 +58,7 @@ def key_of(record: r.Record) -> str:
         return record.group_id or record.rollout_id
     if isinstance(record, r.ResourcesUpdate):
         return record.resources_id
-    if isinstance(record, (r.RunManifest, r.TrainingStep)):
+    if isinstance(record, (r.RunManifest, r.TrainingStep, r.JournalEntry)):
         return record.run_id
     if isinstance(record, r.WorkerState):
         return record.worker_id

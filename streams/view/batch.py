@@ -58,11 +58,13 @@ class Batch:
         return bool(self.appended or self.kept)
 
     def add(self, topic: str, record: Record, place: Place) -> None:
-        """Takes a record of a topic (short name)."""
+        """Takes a record of a topic (short name); those without a table are passed over."""
         found = APPENDED.get(record.SCHEMA)
         if found is not None:
             table, row_of = found
             self.appended.setdefault(table, []).append(Written(topic, place, row_of(record, place)))
+            return
+        if record.SCHEMA not in KEPT:
             return
         table, row_of = KEPT[record.SCHEMA]
         row = row_of(record, place)
