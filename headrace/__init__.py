@@ -12,18 +12,22 @@ if TYPE_CHECKING:
         emit_object,
         emit_reward,
     )
+    from headrace.streams.agent.hooks import Hook
     from headrace.streams.agent.operations import operation, reward
     from headrace.streams.agent.resources import LLM, PromptTemplate, Resources
     from headrace.streams.agent.rollout_facts import Rollout
     from headrace.streams.producing import TaskProducer
+    from headrace.trainers.custom import algorithm
 
 __all__ = [
     "LLM",
     "Agent",
+    "Hook",
     "PromptTemplate",
     "Resources",
     "Rollout",
     "TaskProducer",
+    "algorithm",
     "emit_annotation",
     "emit_exception",
     "emit_message",
@@ -40,6 +44,7 @@ _HOMES = {
     "Resources": "streams.agent.resources",
     "Rollout": "streams.agent.rollout_facts",
     "Agent": "streams.agent.base",
+    "Hook": "streams.agent.hooks",
     "rollout": "streams.agent.base",
     "emit_annotation": "streams.agent.emit",
     "emit_exception": "streams.agent.emit",
@@ -49,6 +54,7 @@ _HOMES = {
     "operation": "streams.agent.operations",
     "reward": "streams.agent.operations",
     "TaskProducer": "streams.producing",
+    "algorithm": "trainers.custom",
 }
 
 

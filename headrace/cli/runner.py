@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from headrace.cli.options import Bootstrap, Prefix, Registry, WorkerId, print_ready, run_until_signal, settings_of
-from headrace.streams.runner.options import Isolation, RunnerOptions
+from headrace.streams.runner.options import HOOK_SECONDS, Isolation, ObserverOptions, RunnerOptions
+from headrace.streams.tracing.names import TracerName, names_of
 
 app = typer.Typer(add_completion=False)
 
@@ -25,6 +26,19 @@ def runner(
     ] = None,
     gateway: Annotated[str | None, typer.Option(help="The gateway's URL [HEADRACE_GATEWAY]; default: found.")] = None,
     drain: Annotated[float, typer.Option(min=0, help="Seconds that running rollouts may take after a stop.")] = 30.0,
+    tracer: Annotated[
+        TracerName, typer.Option(help="Who records the spans of the agent's libraries; needs no change to the agent.")
+    ] = TracerName.NONE,
+    instrument: Annotated[
+        str | None,
+        typer.Option(metavar="NAME[,NAME]", help="Libraries to instrument: openai, litellm, langchain, ... or all."),
+    ] = None,
+    hook: Annotated[
+        list[str] | None, typer.Option(metavar="MODULE_OR_FILE:NAME", help="A headrace.Hook; may be given again.")
+    ] = None,
+    hook_timeout: Annotated[
+        float, typer.Option(min=0.01, help="Seconds that one callback of a hook may take.")
+    ] = HOOK_SECONDS,
     static: Annotated[
         bool, typer.Option("--static", help="Keep this worker id's partitions over a restart within session_timeout.")
     ] = False,
@@ -38,8 +52,11 @@ def runner(
 ) -> None:
     """Run an agent on tasks; prints one JSON line when ready.
 
-    Example: headrace runner my_agent.py:agent --concurrency 64
+    Example: headrace runner my_agent.py:agent --concurrency 64 --tracer otel --instrument openai
     """
+    names = names_of(instrument)
+    if names and tracer is TracerName.NONE:
+        raise typer.BadParameter("there is nobody to record it: add --tracer otel", param_hint="--instrument")
     options = RunnerOptions(
         concurrency=concurrency,
         policy=policy,
@@ -50,6 +67,7 @@ def runner(
         spec=agent,
         static=static,
         share_group=share_group,
+        observers=ObserverOptions(tracer, names, tuple(hook or ()), hook_timeout),
     )
     from headrace.streams.runner.loading import load_agent
     from headrace.streams.runner.runner import Runner

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from headrace.streams.agent.failover import redirected
 from headrace.streams.agent.tracer import CURRENT
+from headrace.streams.tracecontext import format_traceparent
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,6 +24,7 @@ CONNECTIONS = 4096  # how many rollouts run at once is the runner's to bound
 CALL_SECONDS = 600.0
 RETRIES = 5  # waits of half a second to eight: a gateway that is killed is found out, and another takes over
 MODE_HEADER = "x-headrace-mode"
+TRACE_HEADER = "traceparent"
 TRAIN = "train"
 _async_clients: "WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI]" = WeakKeyDictionary()
 _lock = threading.Lock()
@@ -87,6 +89,7 @@ def _shared_sync() -> "OpenAI":
 def _prepare(request: Any) -> None:
     """Before each try of a call."""
     _say_mode(request)
+    _say_parent(request)
     if (target := redirected(str(request.url))) is not None:
         request.url = request.url.copy_with(scheme=target.scheme, host=target.hostname, port=target.port)
         request.headers["host"] = target.netloc
@@ -97,6 +100,16 @@ def _say_mode(request: Any) -> None:
     tracer = CURRENT.get()
     if tracer is not None and tracer.rollout.mode not in (None, TRAIN):
         request.headers[MODE_HEADER] = tracer.rollout.mode
+
+
+def _say_parent(request: Any) -> None:
+    """Tells the gateway which span the call stands below, unless the agent or its instrumentation has said it."""
+    tracer = CURRENT.get()
+    if tracer is None or TRACE_HEADER in request.headers:
+        return
+    span_id = tracer.span_id
+    if span_id is not None:
+        request.headers[TRACE_HEADER] = format_traceparent(tracer.trace_id, span_id)
 
 
 async def _before_call(request: Any) -> None:

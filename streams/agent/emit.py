@@ -14,13 +14,15 @@ from typing import Any, cast
 
 from headrace.schemas.records import Reward, Span, SpanStatus
 from headrace.streams.agent.numbers import reward_number
-from headrace.streams.agent.tracer import OPERATION, AttemptTracer, Sent, current_tracer
+from headrace.streams.agent.tracer import AttemptTracer, Sent, current_tracer
 from headrace.streams.kafka.clock import wall_us
 
 MESSAGE_SPAN = "agentlightning.message"
 OBJECT_SPAN = "agentlightning.object"
 EXCEPTION_SPAN = "agentlightning.exception"
 ANNOTATION_SPAN = "agentlightning.annotation"
+REWARD_SPAN = "agentlightning.reward"
+SEQUENCE = "sequence"  # in a reward's metadata: its place among the spans, as the assembler reads it
 SCOPE = '{"name":"headrace"}'
 RETURNED = "return"
 
@@ -49,11 +51,12 @@ def emit_reward(
     """
     tracer = current_tracer()
     number = tracer.next_number()
+    told = {SEQUENCE: f"{number}", **(metadata or {})}
     rewards = [
-        _reward(tracer, f"{number}", dimension, primary, figure, span_id, metadata)
+        _reward(tracer, f"{number}", dimension, primary, figure, span_id, told)
         for dimension, primary, figure in _dimensions(value, name, primary_key)
     ]
-    return tracer.emit(rewards[0].reward_id, [*rewards])
+    return tracer.emit(rewards[0].reward_id, [*rewards], after_traced=True)
 
 
 def returned_reward(tracer: AttemptTracer, value: Any) -> Reward:
@@ -112,7 +115,7 @@ def emit_object(value: Any, attributes: Mapping[str, Any] | None = None) -> Sent
     Raises:
         TypeError: JSON cannot hold it.
     """
-    return emit_span(OBJECT_SPAN, {"object": _json(value), **(attributes or {})})
+    return emit_span(OBJECT_SPAN, {"object": json_text(value), **(attributes or {})})
 
 
 def emit_exception(error: BaseException, attributes: Mapping[str, Any] | None = None) -> Sent:
@@ -124,7 +127,8 @@ def emit_exception(error: BaseException, attributes: Mapping[str, Any] | None = 
     if not isinstance(error, BaseException):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"an exception is expected, not {type(error).__name__}")
     event = exception_event(error)
-    return emit_span(EXCEPTION_SPAN, {**event["attributes"], **(attributes or {})}, events=[event])
+    about = {**event["attributes"], "exception.escaped": True}
+    return emit_span(EXCEPTION_SPAN, {**about, **(attributes or {})}, events=[event])
 
 
 def emit_annotation(attributes: Mapping[str, Any]) -> Sent:
@@ -134,12 +138,12 @@ def emit_annotation(attributes: Mapping[str, Any]) -> Sent:
 
 def exception_event(error: BaseException) -> dict[str, Any]:
     """OpenTelemetry's `exception` event."""
-    about = {
-        "exception.type": type_name(error),
-        "exception.message": str(error),
-        "exception.stacktrace": "".join(traceback.format_exception(error)),
-    }
-    return {"name": "exception", "time_unix_nano": time.time_ns(), "attributes": about}
+    try:
+        message, stack = str(error), "".join(traceback.format_exception(error))
+    except Exception as second:  # its own __str__ raises: that it came is told all the same
+        message = stack = f"it cannot be shown: {type(second).__name__}"
+    about = {"exception.type": type_name(error), "exception.message": message, "exception.stacktrace": stack}
+    return {"name": "exception", "time": time.time_ns(), "attributes": about}
 
 
 def type_name(error: BaseException) -> str:
@@ -148,11 +152,25 @@ def type_name(error: BaseException) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _json(value: Any) -> str:
+def json_text(value: Any) -> str:
+    """A value as JSON that UTF-8 can hold, NaN and the infinities in OTLP's form.
+
+    Raises:
+        TypeError: JSON cannot hold it.
+    """
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+        try:
+            value = _finite(value)
+        except RecursionError:
+            raise TypeError("a value that contains itself is no JSON") from None
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        return json.dumps(value, allow_nan=False)
+    return text
 
 
 def _finite(value: Any) -> Any:
@@ -180,6 +198,7 @@ def emit_span(
 
     Args:
         attributes: values of JSON's types, or sequences of them.
+        parent_id: the span above it; the one that runs here if it is not given.
         start_ns: nanoseconds since the epoch; now if it is a point in time.
         error: the message of an ERROR status.
     """
@@ -191,13 +210,14 @@ def emit_span(
         source="runner",
         trace_id=tracer.trace_id,
         span_id=span_id or secrets.token_hex(8),
-        parent_id=parent_id or OPERATION.get(),
+        parent_id=parent_id or tracer.span_id,
+        sequence=tracer.next_number(),
         name=name,
         status=SpanStatus() if error is None else SpanStatus(code="ERROR", message=error),
         start=now if start_ns is None else start_ns,
         end=now,
-        attributes=_json(attributes) if attributes else "{}",
-        events=_json(events) if events else "[]",
+        attributes=json_text(attributes) if attributes else "{}",
+        events=json_text(events) if events else "[]",
         scope=SCOPE,
     )
     return tracer.emit(span.span_id, [span])

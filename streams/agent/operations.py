@@ -3,16 +3,16 @@
 import functools
 import inspect
 import json
-import secrets
 import time
 from collections.abc import Callable
 from contextvars import Token
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, cast, overload
 
-from headrace.streams.agent.emit import emit_reward, emit_span, exception_event
+from headrace.streams.agent.emit import REWARD_SPAN, emit_reward, emit_span, exception_event
 from headrace.streams.agent.errors import AttemptOverError
-from headrace.streams.agent.tracer import CURRENT, OPERATION
+from headrace.streams.agent.tracer import CURRENT, OPERATION, AttemptTracer
+from headrace.streams.tracecontext import new_span_id
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,19 +30,26 @@ class Operation:
 
     def __init__(self, name: str, attributes: dict[str, Any]) -> None:
         self.name = name
-        self.span_id = secrets.token_hex(8)
+        self.span_id = new_span_id()
         self._attributes = attributes
         self._start = 0
         self._parent: str | None = None
         self._token: Token[str | None] | None = None
+        self._entered: tuple[AttemptTracer, Any] | None = None
 
     def set(self, **attributes: Any) -> None:
         """Adds attributes to the span."""
         self._attributes |= attributes
 
     def __enter__(self) -> Self:
-        self._parent = OPERATION.get()
+        if self._start:  # entered before: a step of its own
+            self.span_id = new_span_id()
+        tracer = CURRENT.get()
+        self._parent = OPERATION.get() if tracer is None else tracer.span_id
         self._token = OPERATION.set(self.span_id)
+        self._entered = None
+        if tracer is not None and tracer.contexts is not None:
+            self._entered = tracer, tracer.contexts.enter(self.span_id)
         self._start = time.time_ns()
         return self
 
@@ -51,6 +58,8 @@ class Operation:
     ) -> None:
         if self._token is not None:
             OPERATION.reset(self._token)
+        if self._entered is not None and (contexts := self._entered[0].contexts) is not None:
+            contexts.leave(self._entered[1])
         if CURRENT.get() is None:
             return
         try:
@@ -123,29 +132,51 @@ def _told(key: str, value: Any) -> dict[str, Any]:
         return {}
 
 
-def reward(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorates a function whose result is the primary reward: in a rollout it is emitted, and returned as it is.
+@overload
+def reward(function: Callable[P, T], /) -> Callable[P, T]: ...
+@overload
+def reward(*, primary_key: str) -> Callable[[Callable[P, T]], Callable[P, T]]: ...
+def reward(function: Any = None, /, *, primary_key: str | None = None) -> Any:
+    """Decorates a function whose result is the reward: in a rollout it is emitted, and returned as it is.
+
+    It is an operation named `agentlightning.reward`: model calls inside it that carry its trace (`llm.client()`, and
+    what the tracer sees) judge the agent, and are not trained. Outside a rollout the function is itself.
+
+    Args:
+        primary_key: of a function that returns dimensions as {name: number}: which of them is the primary reward.
 
     Raises:
         InvalidRewardError: from the call, where the result is no number.
     """
-    plain: Callable[..., Any] = function
+    if function is None:
+        return functools.partial(_rewarding, primary_key=primary_key)
+    return _rewarding(function, primary_key)
+
+
+def _rewarding(function: Callable[..., Any], primary_key: str | None) -> Callable[..., Any]:
+    name = {NAME: getattr(function, "__name__", REWARD_SPAN)}
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def rewarded_async(*args: Any, **kwargs: Any) -> Any:
-            value = await plain(*args, **kwargs)
-            if CURRENT.get() is not None:
-                await emit_reward(value)
+            if CURRENT.get() is None:
+                return await function(*args, **kwargs)
+            with Operation(REWARD_SPAN, dict(name)) as step:
+                value = await function(*args, **kwargs)
+                step.set(**_told(OUTPUT, value))
+            await emit_reward(value, primary_key=primary_key)
             return value
 
-        return cast(Callable[P, T], rewarded_async)
+        return rewarded_async
 
     @functools.wraps(function)
     def rewarded(*args: Any, **kwargs: Any) -> Any:
-        value = plain(*args, **kwargs)
-        if CURRENT.get() is not None:
-            emit_reward(value)
+        if CURRENT.get() is None:
+            return function(*args, **kwargs)
+        with Operation(REWARD_SPAN, dict(name)) as step:
+            value = function(*args, **kwargs)
+            step.set(**_told(OUTPUT, value))
+        emit_reward(value, primary_key=primary_key)
         return value
 
-    return cast(Callable[P, T], rewarded)
+    return rewarded

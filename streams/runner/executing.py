@@ -11,6 +11,7 @@ from headrace.streams.agent.base import Agent
 from headrace.streams.agent.errors import ResourceError
 from headrace.streams.agent.rollout_facts import Rollout
 from headrace.streams.agent.tracer import AttemptTracer
+from headrace.streams.errors import RecordTooLargeError
 from headrace.streams.kafka.acked_producer import DeliveryError
 from headrace.streams.kafka.client_log import Seldom
 from headrace.streams.runner.attempt import RunningAttempt
@@ -29,6 +30,7 @@ from headrace.streams.runner.children.frames import work_of
 from headrace.streams.runner.children.pool import ChildPool
 from headrace.streams.runner.children.process import ChildCall, ChildProcess, ChildStartError
 from headrace.streams.runner.dispatch.values import Start
+from headrace.streams.runner.observing import Observers
 from headrace.streams.runner.recording import RETRY_SECONDS, Recorder, Sender
 from headrace.streams.runner.resolving import ResourceResolver
 from headrace.streams.runner.threads import AgentThreads
@@ -48,6 +50,7 @@ class AttemptExecutor:
         attempts: writes attempt events, and the reward that an agent returns.
         speech: writes what agents say while they run: spans and rewards.
         children: where agents run in processes of their own; None if this runner cannot start any.
+        observers: the tracer and the hooks of this process; a child has its own.
         isolated: every attempt runs in a child, not only those in quarantine.
     """
 
@@ -59,6 +62,7 @@ class AttemptExecutor:
         attempts: Sender,
         speech: Sender,
         children: ChildPool | None,
+        observers: Observers,
         *,
         isolated: bool,
     ) -> None:
@@ -69,6 +73,7 @@ class AttemptExecutor:
         self._attempts = attempts
         self._speech = speech
         self._children = children
+        self._observers = observers
         self._isolated = isolated
         self._threads = AgentThreads()
 
@@ -133,7 +138,7 @@ class AttemptExecutor:
         call: Call
         if child is None:
             tracer = AttemptTracer(rollout, self._speech, emitted)
-            call = LocalCall(self._agent, tracer, resources, self._threads, running.decide)
+            call = LocalCall(self._agent, tracer, resources, self._threads, running.decide, self._observers)
         else:
             call = ChildCall(
                 child,
@@ -143,6 +148,7 @@ class AttemptExecutor:
                 emitted=emitted,
                 done=running.decide,
                 freed=self._give_back,
+                counted=self._observers.counts.merge,
             )
         running.called(call)
         return call
@@ -181,7 +187,7 @@ class AttemptExecutor:
             if outcome.reward is not None:
                 # No agent waits for this one, so it goes with the attempt events, in fewer requests.
                 await self._attempts.send(outcome.reward)
-        except DeliveryError as error:
+        except (DeliveryError, RecordTooLargeError) as error:
             if outcome.status == SUCCEEDED:
                 outcome = Outcome(FAILED, error=error_info(error))
             else:

@@ -1,4 +1,4 @@
-"""Finds the agent that `MODULE_OR_FILE:AGENT` names."""
+"""Finds what `MODULE_OR_FILE:NAME` names: agents, hooks and graders."""
 
 import importlib
 import importlib.util
@@ -12,6 +12,8 @@ from typing import Any, cast
 from headrace.streams.agent.base import Agent, FunctionAgent
 from headrace.streams.runner.errors import AgentLoadError
 
+MISSING = object()
+
 
 def load_agent(spec: str) -> Agent:
     """The agent of a spec: a `@rollout` function, an `Agent` class (made without arguments), or an instance.
@@ -22,9 +24,31 @@ def load_agent(spec: str) -> Agent:
     Raises:
         AgentLoadError: says what is not there, and what is; of an error in the agent's own code, its traceback.
     """
+    module, found = _find(spec, "MODULE_OR_FILE:AGENT, such as my_agent.py:agent")
+    if found is MISSING:
+        raise AgentLoadError(f"{spec.rpartition(':')[0]} has no {spec.rpartition(':')[2]!r}{_there_are(module)}")
+    return _as_agent(found, spec)
+
+
+def load_object(spec: str, example: str) -> Any:
+    """Whatever a spec names; the module is found as an agent's is.
+
+    Args:
+        example: a spec that would do, for the message of an error.
+
+    Raises:
+        AgentLoadError: says what is not there; of an error in the module's own code, its traceback.
+    """
+    _, found = _find(spec, f"MODULE_OR_FILE:NAME, such as {example}")
+    if found is MISSING:
+        raise AgentLoadError(f"{spec.rpartition(':')[0]} has no {spec.rpartition(':')[2]!r}")
+    return found
+
+
+def _find(spec: str, form: str) -> tuple[ModuleType, Any]:
     place, _, name = spec.rpartition(":")
     if not place or not name:
-        raise AgentLoadError(f"{spec!r}: write MODULE_OR_FILE:AGENT, such as my_agent.py:agent")
+        raise AgentLoadError(f"{spec!r}: write {form}")
     is_file = place.endswith(".py") or "/" in place or "\\" in place
     try:
         module = _from_file(Path(place)) if is_file else _from_module(place)
@@ -33,10 +57,9 @@ def load_agent(spec: str) -> Agent:
     except Exception as error:  # whatever a user's file raises while it is imported
         raise AgentLoadError(f"{place} cannot be imported:\n{_own_traceback(error)}") from error
     try:
-        found: Any = reduce(getattr, name.split("."), module)
+        return module, reduce(getattr, name.split("."), module)
     except AttributeError:
-        raise AgentLoadError(f"{place} has no {name!r}{_there_are(module)}") from None
-    return _as_agent(found, spec)
+        return module, MISSING
 
 
 def _own_traceback(error: Exception) -> str:
@@ -53,15 +76,25 @@ def _from_file(path: Path) -> ModuleType:
         raise AgentLoadError(f"there is no file {path}")
     _first_on_path(path.parent)
     name = path.stem
-    if name in sys.modules or not name.isidentifier():
+    if not name.isidentifier() or (name in sys.modules and not _is_loaded(name, path)):
         name = f"headrace_agent_{abs(hash(path)):x}"
+    if _is_loaded(name, path):  # a hook that stands beside its agent
+        return sys.modules[name]
     described = importlib.util.spec_from_file_location(name, path)
     if described is None or described.loader is None:
         raise AgentLoadError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(described)
     sys.modules[name] = module
-    described.loader.exec_module(module)
+    try:
+        described.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
+
+
+def _is_loaded(name: str, path: Path) -> bool:
+    return getattr(sys.modules.get(name), "__file__", None) == str(path)
 
 
 def _from_module(name: str) -> ModuleType:

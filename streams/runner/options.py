@@ -1,16 +1,20 @@
 """How a runner works."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
+import msgspec
+
 from headrace.streams.errors import SettingsError
+from headrace.streams.tracing.names import TracerName
 
 NO_SHARE_GROUPS = (
     "share groups need a client that keeps a record in hand while it polls on, and renews its lock (KIP-1222): "
     "confluent-kafka 2.16 has neither, so a rollout longer than the lock would be delivered again and then archived; "
     "run without --share-group, with more partitions where there are more runners than those"
 )
+HOOK_SECONDS = 5.0
 
 
 class Isolation(StrEnum):
@@ -18,6 +22,21 @@ class Isolation(StrEnum):
 
     THREAD = "thread"  # in the runner's process: coroutines on its event loop, plain functions on threads
     PROCESS = "process"  # each rollout in a child process of its own, used again for the next
+
+
+class ObserverOptions(msgspec.Struct, frozen=True):
+    """What observes the attempts of a runner.
+
+    Attributes:
+        instrument: libraries to instrument.
+        hooks: `MODULE_OR_FILE:NAME` of each.
+        hook_seconds: how long one callback may take.
+    """
+
+    tracer: TracerName = TracerName.NONE
+    instrument: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    hook_seconds: float = HOOK_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +54,7 @@ class RunnerOptions:
         static: the group knows this member by its worker id (KIP-345), so that a restart within the session time-out
             moves no partition.
         share_group: take tasks as a share group (KIP-932).
+        observers: the tracer and the hooks.
 
     Raises:
         SettingsError: two of them do not go together, or one is not supported.
@@ -49,6 +69,7 @@ class RunnerOptions:
     spec: str | None = None
     static: bool = False
     share_group: bool = False
+    observers: ObserverOptions = field(default_factory=ObserverOptions)
 
     def __post_init__(self) -> None:
         if self.isolation is Isolation.PROCESS and self.spec is None:

@@ -22,6 +22,7 @@ from headrace.streams.runner.dispatch.dispatcher import GIVEN_BACK, Action, Disp
 from headrace.streams.runner.dispatch.values import Abandon, GiveUp, Happened, Start, Withdraw
 from headrace.streams.runner.executing import AttemptExecutor
 from headrace.streams.runner.loop_calls import LoopCalls
+from headrace.streams.runner.observing import Observers
 from headrace.streams.runner.options import Isolation, RunnerOptions
 from headrace.streams.runner.pulse import Heartbeats, LoopWatch, Pulse
 from headrace.streams.runner.recording import Recorder
@@ -74,10 +75,12 @@ class Runner:
         )
         self._prefetch = max(PREFETCH_AT_LEAST, PREFETCH * self._options.concurrency)
         self._children: ChildPool | None = None
+        self._observers = Observers(self._options.observers, self.worker_id, alone=False)
 
     async def start(self) -> None:
         """Joins the pipeline; tasks are taken from now on."""
         settings = self._settings
+        self._observers.load()
         self._producer = AckedProducer(settings, self.worker_id, linger_ms=ATTEMPTS_LINGER_MS)
         self._speech = AckedProducer(settings, f"{self.worker_id}-speech", linger_ms=SPEECH_LINGER_MS)
         self._workers = None
@@ -112,7 +115,8 @@ class Runner:
         self._recorder = Recorder(settings, self._producer, self.worker_id)
         if options.spec is not None:
             level = logging.getLogger().getEffectiveLevel()
-            self._children = ChildPool(Setup(options.spec, settings.model_dump_json(), level))
+            setup = Setup(options.spec, settings.model_dump_json(), level, self.worker_id, options.observers)
+            self._children = ChildPool(setup)
         return AttemptExecutor(
             self._agent,
             resolver,
@@ -120,6 +124,7 @@ class Runner:
             self._producer,
             self._speech,
             self._children,
+            self._observers,
             isolated=options.isolation is Isolation.PROCESS,
         )
 
@@ -174,7 +179,12 @@ class Runner:
         self._loop.call_soon_threadsafe(function, *args)
 
     def _count(self) -> dict[str, int]:
-        return {**self.counters, "running": len(self._running), "repeated": self._dispatcher.repeated}
+        return {
+            **self.counters,
+            **self._observers.counts.values(),
+            "running": len(self._running),
+            "repeated": self._dispatcher.repeated,
+        }
 
     # what the readers tell
 

@@ -20,10 +20,10 @@ from headrace.streams.errors import UnavailableError
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.admin import GROUPS, partition_ids
 from headrace.streams.kafka.clients import make_admin
+from headrace.streams.kafka.faust_app import RAW, make_faust_app
 from headrace.streams.settings import Settings
 from headrace.streams.statistics.figures import COUNTED, Figures
 from headrace.streams.statistics.lags import group_lags, topic_ends
-from headrace.streams.statistics.transport import CommittedTransport
 from headrace.streams.workers import WorkerAnnouncer, new_worker_id
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,8 @@ log = logging.getLogger(__name__)
 KIND = "statistics"
 EVERY = timedelta(seconds=1)
 READ_BY_GROUPS = ("tasks", "attempts", "spans", "rewards", "triplets")
-BACKLOG = 4096  # events that Faust buffers a partition
+BACKLOG = 4096  # events that Faust buffers
+COMMIT_SECONDS = 5.0
 
 
 def make_app(settings: Settings, figures: Figures, folder: str) -> faust.App:
@@ -40,28 +41,8 @@ def make_app(settings: Settings, figures: Figures, folder: str) -> faust.App:
     Args:
         folder: Faust wants one, though tables in memory leave nothing in it.
     """
-    app: Any = faust.App(
-        settings.group(KIND),
-        broker=";".join(f"kafka://{server}" for server in settings.bootstrap.split(",")),
-        store="memory://",
-        datadir=folder,
-        loop=asyncio.get_running_loop(),
-        autodiscover=False,
-        web_enabled=False,
-        worker_redirect_stdouts=False,
-        topic_allow_declare=False,
-        topic_disable_leader=True,
-        consumer_auto_offset_reset="latest",
-        broker_session_timeout=settings.session_timeout.total_seconds(),
-        broker_heartbeat_interval=settings.session_timeout.total_seconds() / 4,
-        broker_commit_interval=5.0,
-        stream_buffer_maxsize=BACKLOG,
-        stream_wait_empty=False,
-        **_credentials(settings),
-    )
-    app.transport = CommittedTransport(app.conf.broker_consumer, app, loop=app.loop)
+    app: Any = make_faust_app(settings, KIND, folder, start="latest", backlog=BACKLOG, commit=COMMIT_SECONDS)
     codec = Codec(settings)
-    raw = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}
 
     async def trajectories(stream: Any) -> None:
         async for event in stream.events():
@@ -82,36 +63,9 @@ def make_app(settings: Settings, figures: Figures, folder: str) -> faust.App:
                 if isinstance(record, TrainingStep):
                     figures.step(record, event.message.timestamp)
 
-    app.agent(app.topic(settings.topic("triplets"), **raw), name="trajectories")(trajectories)
-    app.agent(app.topic(settings.topic("training"), **raw), name="steps")(steps)
+    app.agent(app.topic(settings.topic("triplets"), **RAW), name="trajectories")(trajectories)
+    app.agent(app.topic(settings.topic("training"), **RAW), name="steps")(steps)
     return app
-
-
-def _credentials(settings: Settings) -> dict[str, Any]:
-    """SASL and TLS of librdkafka's properties, as Faust wants them."""
-    protocol = str(settings.kafka.get("security.protocol", "PLAINTEXT")).upper()
-    if protocol == "PLAINTEXT":
-        return {}
-    import ssl
-
-    context = None
-    if "SSL" in protocol:
-        context = ssl.create_default_context(cafile=settings.kafka.get("ssl.ca.location"))
-        certificate = settings.kafka.get("ssl.certificate.location")
-        if certificate:
-            context.load_cert_chain(
-                certificate, settings.kafka.get("ssl.key.location"), settings.kafka.get("ssl.key.password")
-            )
-    if not protocol.startswith("SASL"):
-        return {"broker_credentials": faust.SSLCredentials(context)}
-    return {
-        "broker_credentials": faust.SASLCredentials(
-            username=settings.kafka.get("sasl.username"),
-            password=settings.kafka.get("sasl.password"),
-            mechanism=settings.kafka.get("sasl.mechanism", "PLAIN"),
-            ssl_context=context,
-        )
-    }
 
 
 class OffsetWatch:

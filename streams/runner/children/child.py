@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import threading
+from typing import NamedTuple
 
 import msgspec
 import uvloop
@@ -20,16 +21,27 @@ from headrace.schemas.records import Record
 from headrace.streams.agent.base import Agent
 from headrace.streams.agent.failover import use_gateways
 from headrace.streams.agent.tracer import AttemptTracer, Position
+from headrace.streams.errors import RecordTooLargeError
 from headrace.streams.kafka.acked_producer import DeliveryError
 from headrace.streams.kafka.messages import MessageMaker
 from headrace.streams.runner.calling import FAILED, SUCCEEDED, LocalCall, Outcome, decode_input, error_info
 from headrace.streams.runner.children import frames
 from headrace.streams.runner.children.dying import die_with
 from headrace.streams.runner.loading import load_agent
+from headrace.streams.runner.observing import Observers
 from headrace.streams.runner.threads import AgentThreads
 from headrace.streams.settings import Settings
 
 EXIT_ORPHANED = 3
+
+
+class Loaded(NamedTuple):
+    """What a child has loaded, or why it could not."""
+
+    agent: Agent | None
+    message: MessageMaker | None
+    observers: Observers
+    problem: str | None = None
 
 
 class SocketWriter:
@@ -73,11 +85,12 @@ class SocketWriter:
 class Child:
     """Does what the parent says; one rollout at a time. Make it on the event loop."""
 
-    def __init__(self, agent: Agent | None, message: MessageMaker | None, problem: str | None) -> None:
+    def __init__(self, loaded: Loaded) -> None:
         self.link = frames.FrameLink(frames.ToChild, self._received, self._orphaned)
-        self._agent = agent
-        self._problem = problem
-        self._writer = SocketWriter(self.link, message) if message is not None else None
+        self._agent = loaded.agent
+        self._problem = loaded.problem
+        self._observers = loaded.observers
+        self._writer = SocketWriter(self.link, loaded.message) if loaded.message is not None else None
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._threads = AgentThreads()
         self._call: LocalCall | None = None
@@ -108,18 +121,24 @@ class Child:
         returned: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         rollout = msgspec.structs.replace(work.rollout, input=decode_input(work.input))
         tracer = AttemptTracer(rollout, self._writer)
-        self._call = LocalCall(self._agent, tracer, frames.resources_of(work), self._threads, returned.set_result)
+        resources = frames.resources_of(work)
+        call = LocalCall(self._agent, tracer, resources, self._threads, returned.set_result, self._observers)
+        self._call = call
         outcome = await returned
         try:
-            await tracer.flush()
-        except DeliveryError as error:
+            await call.flush()
+        except (DeliveryError, RecordTooLargeError) as error:
             if outcome.status == SUCCEEDED:
                 outcome = Outcome(FAILED, error=error_info(error))
-        tracer.close()
+        call.close()
         self._call = None
         self.link.send(
             frames.Done(
-                status=outcome.status, reward=outcome.reward, error=outcome.error, threads=threading.active_count()
+                status=outcome.status,
+                reward=outcome.reward,
+                error=outcome.error,
+                threads=threading.active_count(),
+                counts=self._observers.counts.take(),
             )
         )
 
@@ -130,18 +149,20 @@ class Child:
             self._over.set_result(None)
 
 
-def _load(setup: frames.Setup) -> tuple[Agent | None, MessageMaker | None, str | None]:
+def _load(setup: frames.Setup) -> Loaded:
     logging.basicConfig(
         level=setup.log_level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    observers = Observers(setup.observers, setup.worker_id, alone=True)
     try:
-        return load_agent(setup.agent), MessageMaker(Settings(**json.loads(setup.settings))), None
+        agent = load_agent(setup.agent)
+        return Loaded(agent, MessageMaker(Settings(**json.loads(setup.settings))), observers.load())
     except BaseException as error:  # whatever the agent's module raises, the parent says it
-        return None, None, f"{type(error).__name__}: {error}"
+        return Loaded(None, None, observers, f"{type(error).__name__}: {error}")
 
 
-async def _serve(own: socket.socket, loaded: tuple[Agent | None, MessageMaker | None, str | None]) -> None:
-    child = Child(*loaded)
+async def _serve(own: socket.socket, loaded: Loaded) -> None:
+    child = Child(loaded)
     own.setblocking(False)
     await asyncio.get_running_loop().create_connection(lambda: child.link, sock=own)
     await child.run()

@@ -11,6 +11,7 @@ import msgspec
 from headrace.schemas.records import ErrorInfo, Reward
 from headrace.streams.agent.resources import LLM, PromptTemplate, Resource, Resources
 from headrace.streams.agent.rollout_facts import Rollout
+from headrace.streams.runner.options import ObserverOptions
 
 LENGTH = struct.Struct("<I")
 
@@ -20,11 +21,13 @@ class Frame(msgspec.Struct, frozen=True, tag=True):
 
 
 class Setup(Frame, frozen=True):
-    """To the child, first: which agent it runs (`MODULE_OR_FILE:AGENT`), with which settings (JSON)."""
+    """To the child, first: the agent it runs (`MODULE_OR_FILE:AGENT`), with which settings (JSON), for which runner."""
 
     agent: str
     settings: str
     log_level: int
+    worker_id: str = ""
+    observers: ObserverOptions = msgspec.field(default_factory=ObserverOptions)
 
 
 class Ready(Frame, frozen=True):
@@ -82,6 +85,7 @@ class Done(Frame, frozen=True):
     reward: Reward | None = None
     error: ErrorInfo | None = None
     threads: int = 0  # that live in the child now
+    counts: dict[str, int] = {}  # what was counted since the last one
 
 
 ToChild = Work | Gateways | Stop | Acked

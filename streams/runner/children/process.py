@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
@@ -169,6 +169,7 @@ class ChildCall:
         emitted: called when it says something.
         done: called with the outcome; `lost` if the child has died of it.
         freed: called when the child has no more to do with it.
+        counted: called with what the child has counted meanwhile.
     """
 
     def __init__(
@@ -181,6 +182,7 @@ class ChildCall:
         emitted: Callable[[], None],
         done: Callable[[Outcome], object],
         freed: Callable[[ChildProcess], None],
+        counted: Callable[[Mapping[str, int]], None],
     ) -> None:
         self._child = child
         self._writer = writer
@@ -188,6 +190,7 @@ class ChildCall:
         self._emitted = emitted
         self._done = done
         self._freed = freed
+        self._counted = counted
         self._pending: list[asyncio.Future[Position]] = []
         self._closed = False
         self._attempt_id = work.rollout.attempt_id
@@ -223,6 +226,7 @@ class ChildCall:
 
     def returned(self, frame: frames.Done) -> None:
         """The agent has returned, or has stopped as it was told."""
+        self._counted(frame.counts)
         self._done(Outcome(frame.status, frame.reward, frame.error))
         self._freed(self._child)
 

@@ -13,7 +13,18 @@ import numpy as np
 import pytest
 
 import headrace
-from headrace import LLM, PromptTemplate, Resources, emit_message, emit_reward, operation, reward, rollout
+from headrace import (
+    LLM,
+    PromptTemplate,
+    Resources,
+    emit_exception,
+    emit_message,
+    emit_reward,
+    operation,
+    reward,
+    rollout,
+)
+from headrace.streams.agent import emit
 from headrace.streams.agent.clients import close_async_client
 from headrace.streams.agent.errors import (
     AgentError,
@@ -25,6 +36,8 @@ from headrace.streams.agent.errors import (
 from headrace.streams.agent.numbers import reward_number
 from headrace.streams.agent.rollout_facts import Rollout
 from headrace.streams.agent.tracer import CURRENT, AttemptTracer
+from headrace.streams.assembly import reward_forms
+from headrace.streams.tracecontext import attempt_trace_id
 
 ANSWER = {
     "id": "chatcmpl-1",
@@ -36,15 +49,17 @@ ANSWER = {
 
 
 @pytest.fixture
-def server() -> Iterator[tuple[str, list[str]]]:
-    """An OpenAI-compatible server, and the paths that it was asked for."""
+def server() -> Iterator[tuple[str, list[str], list[Any]]]:
+    """An OpenAI-compatible server, and the paths and headers that it was asked with."""
     paths: list[str] = []
+    headers: list[Any] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             paths.append(self.path)
+            headers.append(self.headers)
             self.rfile.read(int(self.headers["content-length"]))
             body = json.dumps(ANSWER).encode()
             self.send_response(200)
@@ -59,7 +74,7 @@ def server() -> Iterator[tuple[str, list[str]]]:
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=httpd.serve_forever)
     thread.start()
-    yield f"http://127.0.0.1:{httpd.server_port}", paths
+    yield f"http://127.0.0.1:{httpd.server_port}", paths, headers
     httpd.shutdown()
     thread.join()
     httpd.server_close()
@@ -196,6 +211,66 @@ async def test_dimensions_need_their_primary() -> None:
     assert writer.records == []
 
 
+def test_the_assembler_reads_what_emitters_write() -> None:
+    assert (emit.REWARD_SPAN, emit.SEQUENCE) == (reward_forms.REWARD_SPAN, reward_forms.SEQUENCE)
+
+
+async def test_a_fork_of_the_agent_gets_an_error_instead_of_a_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Slow()
+    tracer = AttemptTracer(facts(), writer)
+    CURRENT.set(tracer)
+    monkeypatch.setattr(tracer, "_process", -1)
+    with pytest.raises(NoRolloutError, match="a fork of the agent's"):
+        await asyncio.to_thread(emit_message, "forked")
+
+
+async def test_each_entry_of_an_operation_is_a_step_of_its_own_and_names_its_place() -> None:
+    writer = Slow()
+    CURRENT.set(AttemptTracer(facts(), writer))
+    step = operation("step", n=1)
+    with step:
+        emit_exception(ValueError("shown"))
+    first = step.span_id
+    with step:
+        pass
+    inner, one, two = writer.records
+    assert inner.parent_id == one.span_id == first
+    assert two.span_id == step.span_id != first
+    assert [r.sequence for r in writer.records] == [1, 2, 3]
+    about = json.loads(inner.attributes)
+    assert (about["exception.type"], about["exception.escaped"]) == ("ValueError", True)
+
+
+async def test_what_utf8_and_json_have_not_is_written_all_the_same() -> None:
+    class Shy(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    writer = Slow()
+    CURRENT.set(AttemptTracer(facts(), writer))
+    emit_message("half \ud800")
+    emit_exception(Shy())
+    assert json.loads(writer.records[0].attributes)["message"] == "half \ud800"
+    writer.records[0].attributes.encode()
+    assert "cannot be shown: RuntimeError" in writer.records[1].attributes
+
+
+async def test_a_call_inside_a_step_names_it_to_the_gateway(server) -> None:
+    base, _, headers = server
+    writer = Slow()
+    tracer = AttemptTracer(facts(), writer)
+    CURRENT.set(tracer)
+    client = LLM(f"{base}/v1", "policy").client()
+    await client.chat.completions.create(model="policy", messages=[])
+    with operation("step") as step:
+        await client.chat.completions.create(model="policy", messages=[])
+        own = {"traceparent": "00-" + "1" * 32 + "-" + "2" * 16 + "-01"}
+        await client.chat.completions.create(model="policy", messages=[], extra_headers=own)
+    said = [h.get("traceparent") for h in headers]
+    assert said == [None, f"00-{attempt_trace_id('r', 'r-1')}-{step.span_id}-01", own["traceparent"]]
+    await close_async_client()
+
+
 async def test_an_exception_in_an_operation_stands_on_its_span() -> None:
     writer = Slow()
     CURRENT.set(AttemptTracer(facts(), writer))
@@ -213,7 +288,7 @@ async def test_an_exception_in_an_operation_stands_on_its_span() -> None:
 
 
 async def test_async_agents_share_one_client_and_a_reward_goes_before_the_next_call(server) -> None:
-    base, paths = server
+    base, paths, _ = server
     writer = Slow()
     tracer = AttemptTracer(facts(), writer)
     CURRENT.set(tracer)
@@ -234,7 +309,7 @@ async def test_async_agents_share_one_client_and_a_reward_goes_before_the_next_c
 
 
 async def test_sync_agents_get_the_sync_client(server) -> None:
-    base, paths = server
+    base, paths, _ = server
     CURRENT.set(AttemptTracer(facts(), Slow()))
 
     def agent() -> str:
