@@ -1,0 +1,122 @@
+"""Asking a grader's function: sync or async, within its time, and again when it fails."""
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+
+from headrace.streams.errors import HeadraceError
+from headrace.streams.runner.threads import AgentThreads
+
+T = TypeVar("T")
+FIRST_WAIT_SECONDS = 0.5
+LONGEST_WAIT_SECONDS = 30.0
+
+
+class GraderError(HeadraceError):
+    """A grader's function gave no answer that can be used.
+
+    Attributes:
+        reason: `grader_failed` or `grader_timeout`, the reason of the dead letter.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+
+
+class Asker(Generic[T]):
+    """Asks a function, and takes from its answer what is wanted.
+
+    Args:
+        take: makes of the answer what is wanted; what it raises counts as a failure.
+        seconds: of one try. A coroutine is cancelled then; a function's thread is left behind.
+        tries: at most.
+        first_wait: seconds before the second try; then twice that, and so on to half a minute.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        take: Callable[[Any, Any], T],
+        *,
+        seconds: float,
+        tries: int,
+        first_wait: float = FIRST_WAIT_SECONDS,
+    ) -> None:
+        self._function = function
+        self._take = take
+        self._seconds = seconds
+        self._tries = tries
+        self._first_wait = first_wait
+        self._threads = AgentThreads()
+
+    async def ask(self, subject: Any) -> T:
+        """The answer about a subject.
+
+        Raises:
+            GraderError: the last try's reason.
+        """
+        retrying = AsyncRetrying(
+            stop=stop_after_attempt(self._tries),
+            wait=wait_exponential_jitter(self._first_wait, LONGEST_WAIT_SECONDS, jitter=self._first_wait),
+            retry=retry_if_exception_type(GraderError),
+            reraise=True,
+        )
+        async for attempt in retrying:
+            with attempt:
+                return await self._try(subject)
+        raise AssertionError("tenacity reraises")
+
+    async def _try(self, subject: Any) -> T:
+        call = self._start(subject)
+        try:
+            await asyncio.wait({call}, timeout=self._seconds)
+        finally:
+            if not call.done():
+                call.cancel()
+        if not call.done() or call.cancelled():
+            raise GraderError("grader_timeout", f"no answer within {self._seconds:g} s (--timeout)")
+        answer, error = call.result()
+        if error is None:
+            try:
+                return self._take(answer, subject)
+            except (HeadraceError, ValueError) as wrong:
+                error = wrong
+        raise GraderError("grader_failed", f"{type(error).__name__}: {error}") from error
+
+    def _start(self, subject: Any) -> "asyncio.Future[tuple[Any, BaseException | None]]":
+        loop = asyncio.get_running_loop()
+        if inspect.iscoroutinefunction(self._function):
+            return loop.create_task(_guarded(self._function(subject)))
+        done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+
+        def tell(answer: Any, error: BaseException | None) -> None:
+            if not done.done():
+                done.set_result((answer, error))
+
+        def run() -> None:
+            answer: Any = None
+            error: BaseException | None = None
+            try:
+                answer = self._function(subject)
+            except BaseException as raised:  # whatever a grader raises, SystemExit included, is a failed try
+                error = raised
+            with suppress(RuntimeError):  # a thread that was left behind outlives the event loop
+                loop.call_soon_threadsafe(tell, answer, error)
+
+        self._threads.submit(contextvars.copy_context(), run)
+        return done
+
+
+async def _guarded(answer: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    try:
+        return await answer, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # an event loop ends with a task's SystemExit
+        return None, error
