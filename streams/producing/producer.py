@@ -7,12 +7,10 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import msgspec
-
 from headrace.schemas.records import Task, TaskConfig
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.clock import wall_us
-from headrace.streams.producing.specs import TaskFieldError, TaskSpec, check, json_text, tasks_of
+from headrace.streams.producing.specs import TaskFieldError, TaskSpec, spec_of, tasks_of
 from headrace.streams.settings import Settings, load_settings
 
 T = TypeVar("T")
@@ -70,7 +68,15 @@ class TaskProducer:
             RecordTooLargeError: the task is above `max_message_bytes`.
             DeliveryError: the brokers did not take it in time.
         """
-        spec = _spec(input, rollout_id, group_id, mode, resources_id, config, metadata)
+        spec = spec_of(
+            input,
+            rollout_id=rollout_id,
+            group_id=group_id,
+            mode=mode,
+            resources_id=resources_id,
+            config=config,
+            metadata=metadata,
+        )
         task = self._task(spec, group_size, sample_index)
         self._call(self._send([task]))
         return task.rollout_id
@@ -89,14 +95,22 @@ class TaskProducer:
         metadata: Mapping[str, str] | None = None,
     ) -> str:
         """As `enqueue`, awaited from any event loop."""
-        spec = _spec(input, rollout_id, group_id, mode, resources_id, config, metadata)
+        spec = spec_of(
+            input,
+            rollout_id=rollout_id,
+            group_id=group_id,
+            mode=mode,
+            resources_id=resources_id,
+            config=config,
+            metadata=metadata,
+        )
         task = self._task(spec, group_size, sample_index)
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._send([task]), self._loop))
         return task.rollout_id
 
     def enqueue_group(self, input: Any, size: int, *, mode: str | None = None) -> list[str]:
         """Asks for one input `size` times, as one group; the ids by `sample_index`. Raises as `enqueue`."""
-        spec = _spec(input, None, None, mode, None, None, None)
+        spec = spec_of(input, mode=mode)
         tasks = list(tasks_of([spec], wall_us, group_size=size, run_id=self._run_id))
         self._call(self._send(tasks))
         return [task.rollout_id for task in tasks]
@@ -160,34 +174,3 @@ class TaskProducer:
     async def _send(self, tasks: list[Task]) -> None:
         messages = [self._producer.message(task) for task in tasks]
         await asyncio.gather(*(self._producer.send_message(message) for message in messages))
-
-
-def _spec(
-    input: Any,
-    rollout_id: str | None,
-    group_id: str | None,
-    mode: str | None,
-    resources_id: str | None,
-    config: TaskConfig | Mapping[str, Any] | None,
-    metadata: Mapping[str, str] | None,
-) -> TaskSpec:
-    if config is not None and not isinstance(config, TaskConfig):
-        known = TaskConfig.__struct_fields__
-        unknown = [name for name in config if name not in known]
-        if unknown:
-            raise TaskFieldError(f"config.{unknown[0]}", f"is unknown; there are {', '.join(known)}")
-        try:
-            config = msgspec.convert(dict(config), TaskConfig)
-        except msgspec.ValidationError as error:
-            raise TaskFieldError("config", str(error)) from error
-    return check(
-        TaskSpec(
-            input=json_text(input),
-            rollout_id=rollout_id,
-            group_id=group_id,
-            mode=mode,
-            resources_id=resources_id,
-            config=config,
-            metadata=dict(metadata or {}),
-        )
-    )

@@ -3,9 +3,11 @@
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from headrace.schemas.records import Task, TaskConfig
 from headrace.streams.errors import HeadraceError
@@ -91,6 +93,43 @@ def check(spec: TaskSpec) -> TaskSpec:
         if status not in RETRIED:
             raise TaskFieldError("config.retry_condition", f"has {status!r}; there are {', '.join(RETRIED)}")
     return spec
+
+
+def spec_of(
+    input: Any,
+    *,
+    rollout_id: str | None = None,
+    group_id: str | None = None,
+    mode: str | None = None,
+    resources_id: str | None = None,
+    config: TaskConfig | Mapping[str, Any] | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> TaskSpec:
+    """The spec of what is asked for from Python.
+
+    Raises:
+        TaskFieldError: a field has a value that no task may have.
+    """
+    if config is not None and not isinstance(config, TaskConfig):
+        known = TaskConfig.__struct_fields__
+        unknown = [name for name in config if name not in known]
+        if unknown:
+            raise TaskFieldError(f"config.{unknown[0]}", f"is unknown; there are {', '.join(known)}")
+        try:
+            config = msgspec.convert(dict(config), TaskConfig)
+        except msgspec.ValidationError as error:
+            raise TaskFieldError("config", str(error)) from error
+    return check(
+        TaskSpec(
+            input=json_text(input),
+            rollout_id=rollout_id,
+            group_id=group_id,
+            mode=mode,
+            resources_id=resources_id,
+            config=config,
+            metadata=dict(metadata or {}),
+        )
+    )
 
 
 def new_rollout_id() -> str:
