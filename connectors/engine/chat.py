@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import jinja2
-import jinja2.ext
-import jinja2.sandbox
 import orjson
 from tokenizers import Tokenizer
 
-from headrace.streams.errors import HeadraceError
+from headrace.streams.chat_template import ChatTemplate, ChatTemplateError, read_json, special_tokens
 
 _REMEMBERED = 4096
-
-
-class ChatTemplateError(HeadraceError):
-    """The messages cannot be rendered, or the model has no chat template."""
 
 
 class ChatTokenizer:
@@ -33,20 +24,18 @@ class ChatTokenizer:
     """
 
     def __init__(self, directory: Path) -> None:
-        settings = _read(directory / "tokenizer_config.json")
+        settings = read_json(directory / "tokenizer_config.json")
         self._tokenizer = _load(directory)
         self.size = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
-        self._special = {
-            name: content for name in ("bos_token", "eos_token", "pad_token") if (content := _text(settings.get(name)))
-        }
+        self._special = special_tokens(settings)
         self.stop_ids = frozenset(
             [
-                *_ids(_read(directory / "generation_config.json").get("eos_token_id")),
-                *_ids(_read(directory / "config.json").get("eos_token_id")),
+                *_ids(read_json(directory / "generation_config.json").get("eos_token_id")),
+                *_ids(read_json(directory / "config.json").get("eos_token_id")),
                 *_ids(self._tokenizer.token_to_id(self._special.get("eos_token", ""))),
             ]
         )
-        self._template = _template(directory, settings)
+        self._template = ChatTemplate.of(directory)
         self._prompts: OrderedDict[bytes, tuple[int, ...]] = OrderedDict()
         self._pieces: dict[int, str] = {}
 
@@ -62,12 +51,7 @@ class ChatTokenizer:
             return found
         if self._template is None:
             raise ChatTemplateError("the model has no chat template: add chat_template.jinja to its directory")
-        try:
-            text = self._template.render(
-                **{**self._special, "add_generation_prompt": True, "tools": None, **options, "messages": messages}
-            )
-        except (jinja2.TemplateError, TypeError) as error:
-            raise ChatTemplateError(f"the chat template refuses these messages: {error}") from error
+        text = self._template.render(messages, add_generation_prompt=True, options=options)
         # The template writes the special tokens itself.
         ids = tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
         self._prompts[key] = ids
@@ -86,20 +70,9 @@ class ChatTokenizer:
         return found
 
 
-def _read(path: Path) -> dict[str, Any]:
-    return cast("dict[str, Any]", json.loads(path.read_text())) if path.exists() else {}
-
-
 def _ids(value: int | list[int] | None) -> list[int]:
     """An end as saved: one id, several or none."""
     return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _text(token: object) -> str | None:
-    """A special token as saved: a string, or an object with its content."""
-    if isinstance(token, dict):
-        return cast("dict[str, str]", token).get("content")
-    return token if isinstance(token, str) else None
 
 
 def _load(directory: Path) -> Tokenizer:
@@ -110,33 +83,3 @@ def _load(directory: Path) -> Tokenizer:
     # Converts the older formats (sentencepiece, vocab.json with merges.txt).
     load = cast("Any", AutoTokenizer.from_pretrained)  # pyright: ignore[reportUnknownMemberType]
     return cast("Tokenizer", load(directory).backend_tokenizer)
-
-
-def _raise(message: str) -> str:
-    raise jinja2.TemplateError(message)
-
-
-def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **_: Any) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent)
-
-
-def _now(form: str) -> str:
-    return datetime.now().strftime(form)
-
-
-def _template(directory: Path, settings: dict[str, Any]) -> jinja2.Template | None:
-    """The template in the environment that transformers gives it."""
-    path = directory / "chat_template.jinja"
-    source: Any = path.read_text() if path.exists() else settings.get("chat_template")
-    if isinstance(source, list):
-        named = cast("Iterable[dict[str, str]]", source)
-        source = next((entry["template"] for entry in named if entry["name"] == "default"), None)
-    if not source:
-        return None
-    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols]
-    )
-    environment.filters["tojson"] = _to_json
-    names = cast("dict[str, Any]", environment.globals)
-    names.update(raise_exception=_raise, strftime_now=_now)
-    return environment.from_string(source)
