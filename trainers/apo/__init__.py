@@ -1,0 +1,1 @@
+"""Automatic prompt optimisation: beam search over prompts with textual gradients."""
