@@ -43,10 +43,20 @@ Joined = Callable[[dict[str, Any]], None]
 class TrainerLoop:
     """One process of one run."""
 
-    def __init__(self, settings: Settings, run: RunSettings, windows: WindowSettings, algorithm: Algorithm) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        run: RunSettings,
+        windows: WindowSettings,
+        algorithm: Algorithm,
+        *,
+        windows_type: type[Windows] = Windows,
+    ) -> None:
+        """`windows_type` says which trajectories a window takes."""
         self._settings = settings
         self._run = run
         self._window_settings = windows
+        self._windows_type = windows_type
         self._algorithm = algorithm
 
     def run(self, stop: threading.Event, joined: Joined = lambda facts: None) -> None:
@@ -65,7 +75,8 @@ class TrainerLoop:
         partition_ids(self._settings, self._settings.topic("training"))  # or says at once that there is no broker
         was_in = False
         while not stop.is_set():
-            session = _Session(self._settings, self._run, self._window_settings, self._algorithm)
+            windows = self._windows_type(self._window_settings)
+            session = _Session(self._settings, self._run, windows, self._algorithm)
             try:
                 session.join(stop.is_set)
                 if not was_in:
@@ -84,10 +95,10 @@ class TrainerLoop:
 class _Session:
     """From one fencing to the next failure."""
 
-    def __init__(self, settings: Settings, run: RunSettings, windows: WindowSettings, algorithm: Algorithm) -> None:
+    def __init__(self, settings: Settings, run: RunSettings, windows: Windows, algorithm: Algorithm) -> None:
         self._settings = settings
         self._run = run
-        self._windows = Windows(windows)
+        self._windows = windows
         self._algorithm = algorithm
         self._checkpoints = Checkpoints(run.checkpoints, run.run_id, keep=run.keep)
         self._clock = LogClock()
@@ -184,7 +195,7 @@ class _Session:
         self._checkpoints.use(base)
         self._algorithm.load(Path(base.uri))
         self._version = base.version
-        self._windows = Windows.restored(self._windows.settings, history.steps)
+        self._windows = type(self._windows).restored(self._windows.settings, history.steps)
         trained, last = history.with_state, history.last
         if trained is not None and trained.state is not None:
             state = read_state(trained.state)

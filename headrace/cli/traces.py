@@ -9,6 +9,7 @@ import typer
 
 from headrace.cli.options import Bootstrap, Json, Prefix, Registry, print_json, print_table, settings_of
 from headrace.cli.sources import AnyOf, Database, Limit, Offset, Order, since_us, source_of
+from headrace.cli.trainer_sft import export
 
 if TYPE_CHECKING:
     from headrace.streams.view.source import Fields
@@ -184,6 +185,9 @@ def assemble(
             f"reward {trajectory['final_reward']}  dropped {trajectory['dropped']}"
         )
     typer.echo(f"refused {found['rejected']}  dead letters {found['dead_letters']}  counters {found['counters']}")
+
+
+app.command()(export)
 
 
 def _print_spans(found: list[Fields], json: bool) -> None:

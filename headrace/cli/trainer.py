@@ -1,25 +1,23 @@
-"""`headrace trainer`: learn a policy from triplets."""
+"""`headrace trainer`: learn from rollouts."""
 
 from __future__ import annotations
 
-import logging
-import signal
-import threading
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, cast
 
 import typer
 
 from headrace.cli.options import Bootstrap, Prefix, Registry, print_ready, settings_of
+from headrace.cli.signals import stop_on_signal
+from headrace.cli.trainer_algorithms import apo, baseline, custom, fast
+from headrace.cli.trainer_sft import sft
 
-app = typer.Typer(help="Train a policy from triplets.", no_args_is_help=True, add_completion=False)
-log = logging.getLogger(__name__)
+app = typer.Typer(help="Learn from rollouts: weights, or prompts.", no_args_is_help=True, add_completion=False)
 
 
 @app.callback()
 def group() -> None:
-    """Train a policy from triplets."""
+    """Learn from rollouts: weights, or prompts."""
 
 
 @app.command()
@@ -68,7 +66,7 @@ def grpo(
 
     Example: headrace trainer grpo --model ./model --run run-1 --policy policy --goal 0.9
     """
-    stop = _stop_on_signal()
+    stop = stop_on_signal()
     settings = settings_of(bootstrap, prefix, registry_url)
     import torch
 
@@ -123,13 +121,5 @@ def grpo(
     )
 
 
-def _stop_on_signal() -> threading.Event:
-    stop = threading.Event()
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        log.info("stopping")
-        stop.set()
-
-    signal.signal(signal.SIGTERM, handler)
-    signal.signal(signal.SIGINT, handler)
-    return stop
+for command in (sft, custom, apo, baseline, fast):
+    app.command()(command)
