@@ -28,6 +28,7 @@ from headrace.streams.runner.pulse import Heartbeats, LoopWatch, Pulse
 from headrace.streams.runner.recording import Recorder
 from headrace.streams.runner.replay import PartitionReplay
 from headrace.streams.runner.resolving import Gateways, ResourceResolver
+from headrace.streams.runner.spawned import guard_spawned_tasks
 from headrace.streams.runner.tasks_reader import TasksReader
 from headrace.streams.settings import Settings
 from headrace.streams.workers import WorkerAnnouncer, Workers, new_worker_id
@@ -80,6 +81,7 @@ class Runner:
     async def start(self) -> None:
         """Joins the pipeline; tasks are taken from now on."""
         settings = self._settings
+        guard_spawned_tasks(asyncio.get_running_loop())
         self._observers.load()
         self._producer = AckedProducer(settings, self.worker_id, linger_ms=ATTEMPTS_LINGER_MS)
         self._speech = AckedProducer(settings, f"{self.worker_id}-speech", linger_ms=SPEECH_LINGER_MS)

@@ -29,6 +29,7 @@ from headrace.streams.runner.children import frames
 from headrace.streams.runner.children.dying import die_with
 from headrace.streams.runner.loading import load_agent
 from headrace.streams.runner.observing import Observers
+from headrace.streams.runner.spawned import guard_spawned_tasks
 from headrace.streams.runner.threads import AgentThreads
 from headrace.streams.settings import Settings
 
@@ -164,6 +165,7 @@ def _load(setup: frames.Setup) -> Loaded:
 async def _serve(own: socket.socket, loaded: Loaded) -> None:
     child = Child(loaded)
     own.setblocking(False)
+    guard_spawned_tasks(asyncio.get_running_loop())
     await asyncio.get_running_loop().create_connection(lambda: child.link, sock=own)
     await child.run()
 

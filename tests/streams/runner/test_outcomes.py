@@ -101,6 +101,28 @@ async def test_what_an_agent_raises_ends_its_attempt_and_nothing_else(pipeline, 
     assert "in work" in error.stacktrace
 
 
+async def test_a_spawned_task_that_exits_ends_itself_and_nothing_else(pipeline) -> None:
+    async def exits() -> None:
+        sys.exit(3)
+
+    async def work(task: Any) -> float:
+        if task == "fine":
+            return 1.0
+        spawned = asyncio.create_task(exits())
+        if task == "awaited":
+            await spawned
+        await asyncio.wait([spawned])
+        return 0.5
+
+    ids = pipeline.tasks("awaited", "left alone", "fine")
+    async with pipeline.runner(rollout(work)):
+        judges = await pipeline.closed(ids)
+    assert [judges[r].closing.type for r in ids] == ["failed", "succeeded", "succeeded"]
+    error = judges["r0"].closing.error
+    assert "ExitedError" in error.type
+    assert "sys.exit(3)" in error.message
+
+
 @pytest.mark.parametrize("sync", [False, True])
 async def test_a_hanging_agent_times_out_and_its_slot_is_freed(pipeline, sync: bool) -> None:
     release = threading.Event()
