@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headrace.schemas.packing import unpack_offsets
-from headrace.schemas.records import AttemptEvent, Reward, Span, SpanStatus, TaskFacts, Trajectory
+from headrace.schemas.packing import pack_int32, unpack_offsets
+from headrace.schemas.records import AttemptEvent, Choice, ModelCall, Reward, Span, SpanStatus, TaskFacts, Trajectory
 from headrace.streams.assembly.loop import AssemblyProcessor
 from headrace.streams.lifecycle.loop import LifecycleProcessor
 from headrace.streams.settings import load_settings
@@ -339,3 +339,39 @@ def test_a_late_reward_renews_its_memory(pipeline: Pipeline):
     assert log.last("assembled")["ro"].revision == 1
     pipeline.run(timedelta(days=9).total_seconds())
     assert not log.last("assembled")
+
+
+# what is too large for a record
+
+
+@pytest.mark.parametrize(
+    ("turns", "input_bytes", "rewards"), [(60, 10, {"primary": 1.0}), (60, 5000, {}), (0, 5000, {})]
+)
+def test_a_trajectory_above_the_limit_is_written_without_what_makes_it_large(
+    turns: int, input_bytes: int, rewards: dict[str, float]
+) -> None:
+    small = SETTINGS.model_copy(update={"max_message_bytes": 4096, "claim_check": "off"})
+    log = MemoryLog(SETTINGS)  # the writers' limit is larger
+    assembler = MemoryLoop(log, lambda: AssemblyProcessor(small, "a", log_reader=log))
+    facts = TaskFacts(group_id="g", input=f'"{"q" * input_bytes}"')
+    log.write(event("started", task=facts), reward())
+    for turn in range(turns):
+        call = ModelCall(
+            model="m",
+            response_id=f"c{turn}",
+            prompt_token_ids=pack_int32(range(1000 * turn, 1000 * turn + 20)),
+            choices=[Choice(index=0, response_token_ids=pack_int32([1, 2]), finish_reason="stop", text="x")],
+        )
+        log.write(span(turn, attempt_id="ro-1", start=turn, end=turn, llm=call))
+    log.write(end())
+    while assembler.turn():
+        pass
+    (trajectory,) = log.records("triplets")
+    assert trajectory.triplets == []
+    assert trajectory.rewards == rewards
+    assert trajectory.group_id == "g"
+    assert trajectory.status == "succeeded"
+    assert trajectory.diagnostics.dropped["too_large"] == turns
+    assert len(unpack_offsets(trajectory.source.spans)) == turns  # where all of it can be read again
+    (assembled,) = log.records("assembled")
+    assert assembled.state == "closed"
