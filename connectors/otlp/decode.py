@@ -25,11 +25,10 @@ from headrace.connectors.otlp.record import (
     read_scope,
     read_source,
     read_span,
-    rollout_of,
 )
 from headrace.connectors.otlp.values import plain_map
 from headrace.schemas.records import Reward, Span
-from headrace.streams.assembly.reward_forms import read_rewards
+from headrace.streams.assembly.reward_forms import read_rewards, tells_rewards
 from headrace.streams.errors import HeadraceError
 
 MALFORMED = "malformed_span"
@@ -207,6 +206,8 @@ def _take(message: OtlpSpan, source: Source, scope: str, caller: Caller, decoded
     attributes = plain_map(message.attributes)
     span = read_span(message, attributes, source, scope, caller)
     decoded.spans.append(span)
+    if not tells_rewards(span):
+        return
     read = read_rewards(span, attributes)
     if read.rewards:
         decoded.rewards += read.rewards
@@ -217,7 +218,7 @@ def _take(message: OtlpSpan, source: Source, scope: str, caller: Caller, decoded
 
 def _refuse(raw: RawSpan | JsonSpan, error: Malformed, decoded: Decoded, source: Source | None = None) -> None:
     content = raw.span if isinstance(raw, RawSpan) else json_bytes(raw.span)
-    rollout_id = rollout_of(source.attributes) if source is not None else None
+    rollout_id = source.ids.rollout_id if source is not None else None
     identity = f"{rollout_id}/{hashlib.sha256(content).hexdigest()}"
     decoded.refused.append(Refused(MALFORMED, identity, rollout_id, str(error), raw))
 

@@ -1,6 +1,6 @@
 """An OTLP span as a Span record. Source: opentelemetry-proto, trace/v1/trace.proto."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
@@ -20,6 +20,7 @@ SESSION_KEYS = (
     "langfuse.session.id",
     "traceloop.association.properties.session_id",
 )
+ID_KEYS = frozenset({*ROLLOUT_KEYS, *ATTEMPT_KEYS, *SEQUENCE_KEYS, *SESSION_KEYS})
 KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 STATUSES = ("UNSET", "OK", "ERROR")
 TRACE_ID_BYTES, SPAN_ID_BYTES = 16, 8
@@ -45,15 +46,28 @@ class Caller(msgspec.Struct, frozen=True):
 NOBODY = Caller()
 
 
-class Source(msgspec.Struct, frozen=True):
+class Ids(NamedTuple):
+    """What attributes say of where a span belongs."""
+
+    rollout_id: str | None = None
+    attempt_id: str | None = None
+    session_id: str | None = None
+    sequence: int | None = None
+
+
+NO_IDS = Ids()
+
+
+class Source(NamedTuple):
     """What the spans of one resource have in common.
 
     Attributes:
+        ids: what its attributes say.
         text: its attributes as JSON text.
         rest: what else it says.
     """
 
-    attributes: dict[str, Any]
+    ids: Ids
     text: str
     rest: dict[str, Any]
 
@@ -76,7 +90,7 @@ def read_source(resource: Resource, schema_url: str) -> Source:
             }
             for entity in resource.entity_refs
         ]
-    return Source(attributes, _text(attributes), rest)
+    return Source(ids_of(attributes), _text(attributes), rest)
 
 
 def read_scope(scope: InstrumentationScope, schema_url: str) -> str:
@@ -115,21 +129,20 @@ def read_span(
     if not EARLIEST <= start <= end <= LATEST:
         raise Malformed(_about_times(start, end))
     trace_id = trace.hex()
-    of_resource = source.attributes
-    rollout_id = _identity(ROLLOUT_KEYS, attributes, of_resource) or caller.rollout_id or trace_id
-    attempt_id = _identity(ATTEMPT_KEYS, attributes, of_resource)
-    if attempt_id is None and rollout_id == caller.rollout_id:
+    ids = ids_of(attributes, source.ids)
+    rollout_id, attempt_id = ids.rollout_id or caller.rollout_id, ids.attempt_id
+    if attempt_id is None and rollout_id is not None and rollout_id == caller.rollout_id:
         attempt_id = caller.attempt_id
-    session_id = _identity(SESSION_KEYS, attributes, of_resource) or caller.session_id
-    check_id(rollout_id, "rollout id")
+    if rollout_id is not None:
+        check_id(rollout_id, "rollout id")
     if attempt_id is not None:
         check_id(attempt_id, "attempt id")
     kind, status = message.kind, message.status
     return Span(
-        rollout_id=rollout_id,
+        rollout_id=rollout_id or trace_id,
         attempt_id=attempt_id,
-        session_id=session_id,
-        sequence=_sequence(attributes, of_resource),
+        session_id=ids.session_id or caller.session_id,
+        sequence=ids.sequence,
         source="otlp",
         trace_id=trace_id,
         span_id=span.hex(),
@@ -162,9 +175,17 @@ def check_id(value: str, what: str) -> None:
         )
 
 
-def rollout_of(attributes: dict[str, Any]) -> str | None:
-    """The rollout that a resource names."""
-    return _identity(ROLLOUT_KEYS, attributes, {})
+def ids_of(attributes: dict[str, Any], otherwise: Ids = NO_IDS) -> Ids:
+    """What attributes say of where a span belongs, each thing else as `otherwise` says."""
+    if ID_KEYS.isdisjoint(attributes):
+        return otherwise
+    sequence = _whole(_identity(SEQUENCE_KEYS, attributes))
+    return Ids(
+        _identity(ROLLOUT_KEYS, attributes) or otherwise.rollout_id,
+        _identity(ATTEMPT_KEYS, attributes) or otherwise.attempt_id,
+        _identity(SESSION_KEYS, attributes) or otherwise.session_id,
+        sequence if sequence is not None else otherwise.sequence,
+    )
 
 
 def _about_times(start: int, end: int) -> str:
@@ -220,18 +241,15 @@ def _rest(message: OtlpSpan, source: Source) -> str:
     return _text(found) if found else "{}"
 
 
-def _identity(keys: tuple[str, ...], attributes: dict[str, Any], resource: dict[str, Any]) -> str | None:
-    """An id: the span's own before its resource's."""
-    for place in (attributes, resource):
-        for key in keys:
-            value = place.get(key)
-            if value is not None and value != "":
-                return value if isinstance(value, str) else str(value)
+def _identity(keys: tuple[str, ...], attributes: dict[str, Any]) -> str | None:
+    for key in keys:
+        value = attributes.get(key)
+        if value is not None and value != "":
+            return value if isinstance(value, str) else str(value)
     return None
 
 
-def _sequence(attributes: dict[str, Any], resource: dict[str, Any]) -> int | None:
-    text = _identity(SEQUENCE_KEYS, attributes, resource)
+def _whole(text: str | None) -> int | None:
     try:
         number = int(text) if text is not None else None
     except ValueError:

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 from headrace.schemas.records import Span, Usage
+from headrace.streams.assembly.lazy import lazy
 from headrace.streams.assembly.loose import as_list, as_mapping, as_number, indexed, read_text
 from headrace.streams.assembly.values import Attributes
 
@@ -55,7 +55,7 @@ class Evidence:
         self.span = span
         self.attributes = attributes
 
-    @cached_property
+    @lazy
     def provider(self) -> dict[str, Any]:
         """LiteLLM's raw request and response: `llm.<provider>.<field>` by field."""
         found: dict[str, Any] = {}
@@ -64,7 +64,7 @@ class Evidence:
                 found.setdefault(match[1], value)
         return found
 
-    @cached_property
+    @lazy
     def response(self) -> Mapping[str, Any]:
         """The response as OpenInference's `output.value` (or Logfire's `response_data`) has it, if an object."""
         value = self.attributes.get("output.value", self.attributes.get("response_data"))
@@ -72,13 +72,13 @@ class Evidence:
             value = read_text(value)
         return as_mapping(value)
 
-    @cached_property
+    @lazy
     def request(self) -> Any:
         """The request as OpenInference's `input.value` (or Logfire's `request_data`) has it, if that is JSON."""
         value = self.attributes.get("input.value", self.attributes.get("request_data"))
         return read_text(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
 
-    @cached_property
+    @lazy
     def choices(self) -> list[Mapping[str, Any]]:
         """The choices of an OpenAI response, from the provider's raw response or from `output.value`."""
         value = self.provider.get("choices")
@@ -87,13 +87,13 @@ class Evidence:
         choices = as_list(value) or as_list(self.response.get("choices"))
         return [as_mapping(choice) for choice in choices]
 
-    @cached_property
+    @lazy
     def generations(self) -> list[Mapping[str, Any]]:
         """LangChain's generations of the first prompt."""
         outer = as_list(self.response.get("generations"))
         return [as_mapping(generation) for generation in as_list(outer[0])] if outer else []
 
-    @cached_property
+    @lazy
     def output_messages(self) -> list[Mapping[str, Any]]:
         """`gen_ai.output.messages`, decoded."""
         value = self.attributes.get("gen_ai.output.messages")
@@ -118,7 +118,7 @@ class Evidence:
         values += [self.provider.get("model"), self.response.get("model")]
         return next((value for value in values if isinstance(value, str) and value), "")
 
-    @cached_property
+    @lazy
     def finish_reasons(self) -> list[str | None]:
         """One a choice, as the library writes them; empty if it writes none."""
         for reasons in self._finish_reasons():

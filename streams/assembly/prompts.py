@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from headrace.schemas.records import PromptPrefix, Triplet
 
 ID_BYTES = 4
-LEAST_SAVING = 16  # tokens; a reference of its own costs some bytes
+LEAST_BYTES = 16 * ID_BYTES  # saved at least; a reference of its own costs some bytes
 LOOK_BACK = 8  # earlier triplets that are searched for a partial match
 
 
@@ -38,26 +38,26 @@ def pack_prompts(triplets: Sequence[Triplet]) -> None:
     """Replace whole prompts by references to earlier triplets, in place, where that saves."""
     if len(triplets) < 2:
         return
-    contexts: list[bytes] = []
+    contexts = [triplet.prompt_token_ids + triplet.response_token_ids for triplet in triplets]
+    sizes = [len(context) for context in contexts]
+    alike: dict[bytes, list[int]] = {}  # by their first tokens: triplets that share fewer are of no use to each other
     for index, triplet in enumerate(triplets):
-        prompt = triplet.prompt_token_ids
-        contexts.append(prompt + triplet.response_token_ids)
+        prompt, context = triplet.prompt_token_ids, contexts[index]
+        size = len(prompt)
+        earlier = alike.get(prompt[:LEAST_BYTES], []) if size >= LEAST_BYTES else []
         best, source = 0, -1
-        for i in range(index - 1, -1, -1):
-            context = contexts[i]
-            if len(context) > best and prompt.startswith(context):
-                best, source = len(context), i
+        for i in reversed(earlier):
+            if best < sizes[i] <= size and prompt.startswith(contexts[i]):
+                best, source = sizes[i], i
         if source < 0:
-            least = prompt[: LEAST_SAVING * ID_BYTES]
-            for i in range(index - 1, max(-1, index - 1 - LOOK_BACK), -1):
-                if not contexts[i].startswith(least):
-                    continue
+            for i in reversed(earlier[-LOOK_BACK:]):
                 common = common_tokens(prompt, contexts[i]) * ID_BYTES
                 if common > best:
                     best, source = common, i
-                if best == len(prompt):
+                if best == size:
                     break
-        if best >= LEAST_SAVING * ID_BYTES:
+        alike.setdefault(context[:LEAST_BYTES], []).append(index)
+        if best >= LEAST_BYTES:
             triplet.prompt_prefix = PromptPrefix(triplet=source, length=best // ID_BYTES)
             triplet.prompt_token_ids = prompt[best:]
 

@@ -28,6 +28,18 @@ LITELLM_NAMES = frozenset({"litellm_request", "raw_gen_ai_request"})
 LITELLM_OTHER = re.compile(r"embedding|image|speech|transcription|moderation|rerank", re.IGNORECASE)
 VERCEL_NAME = re.compile(r"ai\.\w+\.do(Generate|Stream)\b")
 TRACELOOP_TYPES = frozenset({"chat", "completion"})
+CALL_KEYS = frozenset(
+    {
+        "gen_ai.operation.name",
+        "openinference.span.kind",
+        "agentops.span.kind",
+        "traceloop.span.kind",
+        "gen_ai.request.type",
+        "llm.request.type",
+        "ai.operationId",
+    }
+)
+"""Every key that tells a call by itself, or that a span is none: most spans have none of them."""
 FINISH_REASONS = {
     "tool_call": "tool_calls",
     "tool-calls": "tool_calls",
@@ -54,6 +66,8 @@ def is_model_call(span: Span, attributes: Attributes) -> bool:
     name = span.name
     if not attributes:
         return CALL_NAME.search(name) is not None
+    if CALL_KEYS.isdisjoint(attributes):
+        return name in LITELLM_NAMES or CALL_NAME.search(name) is not None or VERCEL_NAME.match(name) is not None
     operation = _word(attributes.get("gen_ai.operation.name"))
     if operation in CALL_OPERATIONS:
         return True

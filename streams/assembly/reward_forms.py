@@ -71,6 +71,16 @@ def refusal(value: Any) -> str | None:
         return "non_finite_reward"
 
 
+def tells_rewards(span: Span) -> bool:
+    """Whether `read_rewards` may find something: true of every span with a reward, and of few others."""
+    return (
+        "reward" in span.attributes
+        or "gen_ai.evaluation." in span.attributes
+        or span.name == REWARD_SPAN
+        or EVALUATION_EVENT in span.events
+    )
+
+
 def read_rewards(span: Span, attributes: Attributes) -> RewardsRead:
     """The rewards of a span as records, and the codes of the values that are refused."""
     found = RewardsRead([], [])

@@ -11,7 +11,7 @@ from headrace.streams.assembly.order import OrderBy, call_order, order_of, place
 from headrace.streams.assembly.prompts import pack_prompts
 from headrace.streams.assembly.recognise import is_model_call, read_call
 from headrace.streams.assembly.records import LoggedReward, LoggedSpan, Positions, RolloutRecords
-from headrace.streams.assembly.reward_forms import is_reward_operation
+from headrace.streams.assembly.reward_forms import is_reward_operation, tells_rewards
 from headrace.streams.assembly.rewards import choice_of_reward, give_rewards, totals
 from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.tree import adopt_floating, link_parents, nearest_agent_name
@@ -34,7 +34,7 @@ class AttemptCalls:
             if call is not None:
                 found.append(call)
             else:
-                node.operation = is_reward_operation(node.span.name, node.attributes)
+                node.operation = tells_rewards(node.span) and is_reward_operation(node.span.name, node.attributes)
         link_parents(nodes)
         adopt_floating(nodes)
         calls = merge_copies(found)

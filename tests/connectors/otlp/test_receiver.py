@@ -272,7 +272,7 @@ def test_no_bytes_break_it(body: bytes, content_type: str):
     assert_answered(ask(MemoryReceiver(), body, content_type))
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(like_otlp)
 def test_no_json_breaks_it(value: object):
     assert_answered(ask(MemoryReceiver(), json.dumps(value), JSON))
