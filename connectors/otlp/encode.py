@@ -79,7 +79,7 @@ def _span(span: Span, rest: Rest) -> OtlpSpan:
         trace_state=rest.get("trace_state", ""),
         flags=rest.get("flags", 0),
         name=span.name,
-        kind=cast("Any", rest.get("kind", _index(KINDS, span.kind))),
+        kind=rest.get("kind", _index(KINDS, span.kind)),
         start_time_unix_nano=span.start,
         end_time_unix_nano=span.end,
         attributes=key_values(attributes),
@@ -138,5 +138,6 @@ def _mapping(text: str) -> dict[str, Any]:
 
 
 def _list(text: str) -> list[Rest]:
-    value = _decode(text) if text != "[]" else []
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    value: Any = _decode(text) if text != "[]" else []
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("Rest", item) for item in items if isinstance(item, dict)]
