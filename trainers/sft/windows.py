@@ -52,17 +52,17 @@ class ImitationWindows(Windows):
             return "run_finished"
         if reward is not None and not isfinite(reward):
             return "reward_not_finite"
-        return None if settings.by_group else self._too_bad(reward)
+        return None if settings.by_group else self._useless(trajectory)
 
     def _unfit(self, member: Member) -> str | None:
-        trajectory = member.trajectory
+        return self._useless(member.trajectory)
+
+    def _useless(self, trajectory: Trajectory) -> str | None:
+        least, reward = self.settings.min_reward, trajectory.final_reward
         if not trajectory.triplets and not trajectory.conversations:
             return "no_triplets"
-        return self._too_bad(trajectory.final_reward)
-
-    def _too_bad(self, reward: float | None) -> str | None:
-        if self.settings.min_reward is None:
+        if least is None:
             return None
         if reward is None:
             return "no_reward"
-        return None if reward >= self.settings.min_reward else "reward_below"
+        return None if reward >= least else "reward_below"
