@@ -1,9 +1,11 @@
 """Settings of the gateway."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from headrace.connectors.gateway.providers.settings import Provider, check_names
 from headrace.streams.settings import Settings
 
 
@@ -18,3 +20,13 @@ class GatewaySettings(Settings):
     """How long an answer waits for the brokers to acknowledge its span; then 503."""
     gateway_max_body_bytes: int = Field(default=8 * 1024 * 1024, ge=1024)
     """Largest request that is read; then 413."""
+    gateway_history_bytes: int = Field(default=64 * 1024 * 1024, ge=0)
+    """Conversations that are kept in memory for `previous_response_id` of the Responses API; 0 keeps none."""
+    gateway_providers: dict[str, Provider] = Field(default_factory=dict[str, Provider])
+    """Names of models, or prefixes that end with `*`, and the provider that LiteLLM calls for them."""
+
+    @field_validator("gateway_providers", mode="after")
+    @classmethod
+    def _names_fit(cls, value: Mapping[str, Provider]) -> Mapping[str, Provider]:
+        check_names(value)
+        return value
