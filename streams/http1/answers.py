@@ -27,11 +27,16 @@ class HttpAnswer(NamedTuple):
 
 
 class AnswerReader:
-    """Reads the answers of one connection, one request at a time."""
+    """Reads the answers of one connection, one request at a time.
+
+    Attributes:
+        streamed: what came of the body may be taken before the answer is whole; set it before a request.
+    """
 
     def __init__(self, max_body_bytes: int) -> None:
         self._limit = max_body_bytes
         self._buffer = bytearray()
+        self.streamed = False
         self._clear()
 
     def _clear(self) -> None:
@@ -40,7 +45,19 @@ class AnswerReader:
         self._length: int | None = None
         self._chunked = False
         self._parts: list[bytes] = []
+        self._size = 0
         self._headers: list[tuple[bytes, bytes]] = []
+
+    @property
+    def head(self) -> HttpAnswer | None:
+        """Status and headers of the answer that is coming, its body empty; None until they are there."""
+        return HttpAnswer(self._status, b"", False, self._headers) if self._status else None
+
+    def take(self) -> bytes:
+        """What has come of the body since the last time."""
+        data = b"".join(self._parts)
+        self._parts.clear()
+        return data
 
     def feed(self, data: bytes) -> HttpAnswer | None:
         """Takes bytes; the answer once it is whole.
@@ -55,23 +72,31 @@ class AnswerReader:
         if self._chunked:
             return self._answer() if self._read_chunks() else None
         if self._length is None:
-            if len(self._buffer) > self._limit:
+            if self.streamed:
+                self._add(len(self._buffer))
+            elif len(self._buffer) > self._limit:
                 raise MalformedAnswerError(f"an answer of more than {self._limit} bytes")
             return None
         if len(self._buffer) < self._length:
             return None
-        self._parts.append(bytes(self._buffer[: self._length]))
-        del self._buffer[: self._length]
+        self._add(self._length)
         return self._answer()
 
     def end(self) -> HttpAnswer | None:
         """The connection has ended: the answer if that was its end, None if one is missing or cut."""
         if not self._status or self._chunked or self._length is not None:
             return None
-        self._parts.append(bytes(self._buffer))
-        self._buffer.clear()
+        self._add(len(self._buffer))
         self._reusable = False
         return self._answer()
+
+    def _add(self, size: int) -> None:
+        """Moves the first bytes of the buffer to the body."""
+        self._size += size
+        if self._size > self._limit:
+            raise MalformedAnswerError(f"an answer of more than {self._limit} bytes")
+        self._parts.append(bytes(self._buffer[:size]))
+        del self._buffer[:size]
 
     def _answer(self) -> HttpAnswer:
         reusable = self._reusable and not self._buffer
@@ -132,12 +157,13 @@ class AnswerReader:
             start = end + len(_LINE_END)
             if size == 0:
                 return self._read_trailers(start)
-            if size < 0 or size + sum(map(len, self._parts)) > self._limit:
+            if size < 0 or self._size + size > self._limit:
                 raise MalformedAnswerError(f"an answer of more than {self._limit} bytes")
             if len(self._buffer) < start + size + len(_LINE_END):
                 return False
-            self._parts.append(bytes(self._buffer[start : start + size]))
-            del self._buffer[: start + size + len(_LINE_END)]
+            del self._buffer[:start]
+            self._add(size)
+            del self._buffer[: len(_LINE_END)]
 
     def _read_trailers(self, start: int) -> bool:
         if self._buffer.startswith(_LINE_END, start):
