@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from aiohttp import web
 
 from headrace.streams.errors import HeadraceError
 
+# A server with a thousand streams open has a thousand files, a proxy of them two thousand; many systems allow 1,024.
+OPEN_FILES = 65_536
 # Answers under way may take this long after the server was told to stop.
 GRACE_SECONDS = 5.0
 BACKLOG = 2048
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-
 
 class PortError(HeadraceError, OSError):
     """The port cannot be bound."""
+
+
+class ClientGone(HeadraceError):
+    """The client has hung up: nobody waits for the answer."""
+
+
+def allow_many_connections() -> None:
+    """Raises the limit of open files as far as this process may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def bind(port: int, host: str = "127.0.0.1") -> socket.socket:
@@ -45,6 +59,101 @@ def endpoint(listener: socket.socket) -> str:
     return f"http://{host}:{port}"
 
 
+class Request(web.BaseRequest):
+    """A request whose handler can learn that the client has hung up.
+
+    Attributes:
+        on_gone: called when the connection is lost before the answer is out.
+    """
+
+    on_gone: Callable[[], object] | None = None
+
+    def _cancel(self, exc: BaseException) -> None:
+        # The only notice that aiohttp gives without cancelling handlers that must end what they do.
+        super()._cancel(exc)
+        if self.on_gone is not None:
+            self.on_gone()
+
+
+@contextmanager
+def while_there(request: Request) -> Generator[None]:
+    """Ends what is done within as soon as the client hangs up.
+
+    Raises:
+        ClientGone: it did.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    if request.transport is None or request.transport.is_closing():
+        raise ClientGone("the client has hung up")
+    before, gone = task.cancelling(), False
+
+    def leave() -> None:
+        nonlocal gone
+        gone = True
+        task.cancel()
+
+    request.on_gone = leave
+    try:
+        yield
+    except asyncio.CancelledError:
+        if gone and task.uncancel() <= before:
+            raise ClientGone("the client has hung up") from None
+        raise
+    finally:
+        request.on_gone = None
+
+
+class EventStream:
+    """Server-sent events as the answer to a request; the head goes out with the first of them.
+
+    Args:
+        headers: beside the content type.
+
+    Attributes:
+        begun: something was sent; an answer with another status is too late.
+    """
+
+    def __init__(self, request: Request, headers: Mapping[str, str] | None = None) -> None:
+        self.response = web.StreamResponse(headers=headers)
+        self.response.content_type = "text/event-stream"
+        self.response.headers["cache-control"] = "no-cache"
+        self.begun = False
+        self._request = request
+
+    async def write(self, events: bytes) -> None:
+        """Sends events at once.
+
+        Raises:
+            ClientGone: nobody is there.
+        """
+        try:
+            await self._begin()
+            await self.response.write(events)
+        except ConnectionError as error:
+            raise ClientGone(str(error)) from error
+
+    async def end(self, events: bytes) -> None:
+        """Sends the last events.
+
+        Raises:
+            ClientGone: nobody is there.
+        """
+        try:
+            await self._begin()
+            await self.response.write_eof(events)
+        except ConnectionError as error:
+            raise ClientGone(str(error)) from error
+
+    async def _begin(self) -> None:
+        if not self.begun:
+            self.begun = True
+            await self.response.prepare(self._request)
+
+
+Handler = Callable[[Request], Awaitable[web.StreamResponse]]
+
+
 class HttpServer:
     """Gives each request to a handler. A client that goes away does not cancel the handling of its request.
 
@@ -61,7 +170,9 @@ class HttpServer:
         decompress: bool = True,
     ) -> None:
         self._limit = max_body_bytes
-        server = web.Server(handler, request_factory=self._request, access_log=None, auto_decompress=decompress)
+        # What the factory makes are Requests.
+        answer: Any = handler
+        server = web.Server(answer, request_factory=self._request, access_log=None, auto_decompress=decompress)
         self._runner = web.ServerRunner(server, shutdown_timeout=grace_seconds)
 
     async def start(self, listener: socket.socket) -> None:
@@ -75,4 +186,4 @@ class HttpServer:
 
     def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
         loop = asyncio.get_running_loop()
-        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=self._limit)
+        return Request(message, payload, protocol, writer, task, loop, client_max_size=self._limit)

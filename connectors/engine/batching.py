@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -23,7 +23,14 @@ PREFILL_TOKENS = 8192
 
 @dataclass(slots=True)
 class Generation:
-    """One choice while it is generated; token and log-probability lists grow together."""
+    """One choice while it is generated; token and log-probability lists grow together.
+
+    While a step runs, in a thread of its own, who streams may read no further than `settled`.
+
+    Attributes:
+        settled: tokens that steps which are over have generated.
+        ended: there will be no more.
+    """
 
     key: int
     sampling: Sampling
@@ -40,16 +47,26 @@ class Generation:
     version_min: int = -1
     version_max: int = -1
     weights_id: str | None = None
+    settled: int = 0
+    ended: bool = False
 
 
 @dataclass(slots=True)
 class Job:
-    """One request: its choices share the prompt, and `done` is set when all of them have ended."""
+    """One request: its choices share the prompt, and `done` is set when all of them have ended.
+
+    Attributes:
+        stepped: set after each step that generated for it; None where nobody waits for that.
+        left: choices that have not ended.
+        cancelled: nobody waits for it any more.
+    """
 
     prompt: tuple[int, ...]
     choices: list[Generation]
     done: asyncio.Future[None]
     left: int = 0
+    stepped: asyncio.Event | None = None
+    cancelled: bool = False
 
 
 @dataclass(slots=True)
@@ -69,16 +86,17 @@ class Counters:
     tokens: int = 0
     steps: int = 0
     loads: int = 0
+    cancelled: int = 0
     seconds: float = 0.0
 
     def whole(self) -> dict[str, int]:
         """The counts, without the times."""
-        names = ("requests", "choices", "tokens", "steps", "loads")
+        names = ("requests", "choices", "tokens", "steps", "loads", "cancelled")
         return {name: getattr(self, name) for name in names}
 
     def reset(self) -> None:
         """Counts from zero again."""
-        self.requests = self.choices = self.tokens = self.steps = self.loads = 0
+        self.requests = self.choices = self.tokens = self.steps = self.loads = self.cancelled = 0
         self.seconds = 0.0
 
 
@@ -107,6 +125,7 @@ class Batcher:
         self._waiting: deque[Job] = deque()
         self._rows: list[tuple[Job, Generation]] = []
         self._swap: _Swap | None = None
+        self._cancelled = False
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="generation")
 
@@ -116,12 +135,37 @@ class Batcher:
         return len(self._rows) + sum(len(job.choices) for job in self._waiting)
 
     async def generate(self, prompt: tuple[int, ...], choices: list[Generation]) -> None:
-        """Fills the choices; returns when all of them have ended."""
-        job = Job(prompt, choices, asyncio.get_running_loop().create_future(), len(choices))
+        """Fills the choices; returns when all of them have ended. Who is cancelled while it waits frees their place."""
+        job = self._submit(prompt, choices, None)
+        try:
+            await job.done
+        finally:
+            self._leave(job)
+
+    async def stream(self, prompt: tuple[int, ...], choices: list[Generation]) -> AsyncGenerator[None]:
+        """Fills the choices; yields after each step, also the last. Closed before that, as `generate`."""
+        stepped = asyncio.Event()
+        job = self._submit(prompt, choices, stepped)
+        try:
+            while not job.done.done() or stepped.is_set():
+                await stepped.wait()
+                stepped.clear()
+                yield
+        finally:
+            self._leave(job)
+
+    def _submit(self, prompt: tuple[int, ...], choices: list[Generation], stepped: asyncio.Event | None) -> Job:
+        job = Job(prompt, choices, asyncio.get_running_loop().create_future(), len(choices), stepped)
         self.counters.requests += 1
         self._waiting.append(job)
         self._wake.set()
-        await job.done
+        return job
+
+    def _leave(self, job: Job) -> None:
+        if job.left:
+            job.cancelled = self._cancelled = True
+            self.counters.cancelled += 1
+            self._wake.set()
 
     async def swap(self, prepared: Any, version: int, weights_id: str | None) -> None:
         """Installs weights between two steps; returns when every later token comes from them. One call at a time."""
@@ -133,6 +177,8 @@ class Batcher:
         """Works until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
+            if self._cancelled:
+                self._forget()
             if self._swap is not None and (not self._rows or self._in_flight != "wait"):
                 self._apply(self._swap)
             joining = [] if self._swap is not None else self._admit()
@@ -141,15 +187,30 @@ class Batcher:
                 continue
             ended = await loop.run_in_executor(self._thread, self._step, joining)
             self._settle(ended)
+            self._tell()
 
     async def _idle(self) -> None:
         self._wake.clear()
-        if self._waiting or self._swap is not None:
+        if self._waiting or self._swap is not None or self._cancelled:
             return
         await self._wake.wait()
         if self._wait_seconds and self._swap is None:
             # A burst is one batch: its equal prompts are computed once.
             await asyncio.sleep(self._wait_seconds)
+
+    @torch.inference_mode()
+    def _forget(self) -> None:
+        """Frees the rows of those who have left."""
+        self._cancelled = False
+        self._waiting = deque(job for job in self._waiting if not job.cancelled)
+        alive = [not job.cancelled for job, _ in self._rows]
+        if not all(alive):
+            self._keep(alive)
+
+    def _keep(self, alive: list[bool]) -> None:
+        order = _fill_holes(alive)
+        self._backend.keep(order)
+        self._rows = [self._rows[i] for i in order]
 
     def _admit(self) -> list[Job]:
         joining: list[Job] = []
@@ -187,9 +248,7 @@ class Batcher:
         self._extend(torch.cat(logits)[:, : self._vocabulary])
         ended = [row for row in self._rows if row[1].finish_reason is not None]
         if ended:
-            order = _fill_holes([choice.finish_reason is None for _, choice in self._rows])
-            self._backend.keep(order)
-            self._rows = [self._rows[i] for i in order]
+            self._keep([choice.finish_reason is None for _, choice in self._rows])
         self.counters.steps += 1
         self.counters.seconds += time.thread_time() - began
         return ended
@@ -222,11 +281,20 @@ class Batcher:
             _finish(choice, token)
 
     def _settle(self, ended: list[tuple[Job, Generation]]) -> None:
-        for job, _ in ended:
+        for job, choice in ended:
             self.counters.choices += 1
+            choice.settled, choice.ended = len(choice.token_ids), True
+            if job.stepped is not None:
+                job.stepped.set()
             job.left -= 1
             if job.left == 0 and not job.done.done():
                 job.done.set_result(None)
+
+    def _tell(self) -> None:
+        for job, choice in self._rows:
+            if job.stepped is not None:
+                choice.settled = len(choice.token_ids)
+                job.stepped.set()
 
 
 def _finish(choice: Generation, token: int) -> None:

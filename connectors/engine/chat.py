@@ -59,6 +59,10 @@ class ChatTokenizer:
             self._prompts.popitem(last=False)
         return ids
 
+    def ids(self, text: str) -> tuple[int, ...]:
+        """Ids of a text that is no conversation, with what the tokenizer puts before and after every text."""
+        return tuple(self._tokenizer.encode(text).ids)
+
     def text(self, ids: Sequence[int]) -> str:
         """What the ids say, special tokens left out."""
         return self._tokenizer.decode(list(ids), skip_special_tokens=True)

@@ -1,26 +1,23 @@
-"""OpenAI's chat completions as the builtin engine takes and gives them, with vLLM's extensions for token ids."""
+"""OpenAI's chat and text completions as the builtin engine takes them, with vLLM's extensions for token ids."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from headrace.connectors.engine.batching import Generation
 from headrace.connectors.engine.chat import ChatTemplateError, ChatTokenizer
 from headrace.connectors.engine.sampling import Sampling, stream_key
+from headrace.connectors.engine.tools import tool_fault, with_parsed_arguments
 
 MAX_STOPS = 16
 MAX_TOP_LOGPROBS = 20
-# JSON has no infinity; vLLM writes the same.
-LOWEST_LOGPROB = -9999.0
+DEFAULT_TEXT_TOKENS = 16  # as OpenAI has it for text completions
 
 # What changes the distribution or the form of the answer and is not implemented: refused unless it is neutral.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "stream": (False,),
-    "tools": ([],),
     "functions": ([],),
     "tool_choice": ("none", "auto"),
     "response_format": ({"type": "text"},),
@@ -39,6 +36,8 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "continue_final_message": (False,),
     "audio": (),
     "modalities": (["text"],),
+    "echo": (False,),
+    "suffix": ("",),
 }
 
 
@@ -61,10 +60,15 @@ class RequestError(Exception):
         return {"error": {"message": str(self), "type": kind, "param": self.param, "code": self.code}}
 
 
-class ChatRequest(msgspec.Struct):
-    """The parameters that the engine honours; others are ignored, as vLLM does, or stand in `_NEUTRAL`."""
+class StreamOptions(msgspec.Struct):
+    """`stream_options`."""
 
-    messages: list[dict[str, Any]]
+    include_usage: bool | None = None
+
+
+class CompletionRequest(msgspec.Struct, kw_only=True):
+    """What both kinds of completion take; others are ignored, as vLLM does, or stand in `_NEUTRAL`."""
+
     model: str | None = None
     n: int | None = None
     seed: int | None = None
@@ -75,21 +79,85 @@ class ChatRequest(msgspec.Struct):
     stop_token_ids: list[int] | None = None
     ignore_eos: bool | None = None
     max_tokens: int | None = None
+    return_token_ids: bool | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+
+    @property
+    def stops(self) -> list[str]:
+        """The stop strings."""
+        return [self.stop] if isinstance(self.stop, str) else self.stop or []
+
+    @property
+    def count(self) -> int:
+        """How many choices."""
+        return self.n or 1
+
+    @property
+    def limit(self) -> int | None:
+        """How many tokens a choice may have; None: what fits."""
+        return self.max_tokens
+
+    @property
+    def alternatives(self) -> int | None:
+        """How many likely tokens are named beside each one sampled; None: no log-probabilities at all."""
+        return None
+
+    @property
+    def include_usage(self) -> bool:
+        """Whether a stream ends with the counts of tokens."""
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+
+class ChatRequest(CompletionRequest, kw_only=True):
+    """The parameters of chat completions."""
+
+    messages: list[dict[str, Any]]
     max_completion_tokens: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
-    return_token_ids: bool | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: Any = None
     chat_template_kwargs: dict[str, Any] | None = None
+
+    @property
+    def limit(self) -> int | None:
+        return self.max_completion_tokens or self.max_tokens
+
+    @property
+    def alternatives(self) -> int | None:
+        return self.top_logprobs or 0 if self.logprobs else None
+
+    @property
+    def uses_tools(self) -> bool:
+        """Whether the model is told of tools, and its calls of them are read."""
+        return bool(self.tools) and self.tool_choice != "none"
+
+
+class TextRequest(CompletionRequest, kw_only=True):
+    """The parameters of text completions."""
+
+    prompt: Any
+    logprobs: int | None = None
+
+    @property
+    def limit(self) -> int | None:
+        return self.max_tokens or DEFAULT_TEXT_TOKENS
+
+    @property
+    def alternatives(self) -> int | None:
+        return self.logprobs
 
 
 _ANY = msgspec.json.Decoder(dict[str, Any])
+R = TypeVar("R", bound=CompletionRequest)
 
 
-def parse_request(raw: bytes) -> ChatRequest:
+def parse_request(raw: bytes, kind: type[R]) -> R:
     """Raises RequestError where it is no JSON, a type is wrong or something asked for is not supported."""
     try:
         fields = _ANY.decode(raw)
-        request = msgspec.convert(fields, ChatRequest)
+        request = msgspec.convert(fields, kind)
     except msgspec.ValidationError as error:
         raise RequestError(str(error), code="invalid_type") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -102,18 +170,23 @@ def parse_request(raw: bytes) -> ChatRequest:
                 code="unsupported_parameter",
             )
     _check(request)
+    if isinstance(request, ChatRequest):
+        _check_chat(request)
     return request
 
 
-def _check(request: ChatRequest) -> None:
+def _check(request: CompletionRequest) -> None:
     ranges: list[tuple[str, float | None, float, float]] = [
         ("n", request.n, 1, 128),
         ("temperature", request.temperature, 0, 100),
-        ("top_logprobs", request.top_logprobs, 0, MAX_TOP_LOGPROBS),
         ("top_k", request.top_k, -1, 1 << 31),
         ("max_tokens", request.max_tokens, 1, 1 << 31),
-        ("max_completion_tokens", request.max_completion_tokens, 1, 1 << 31),
     ]
+    if isinstance(request, ChatRequest):
+        ranges.append(("max_completion_tokens", request.max_completion_tokens, 1, 1 << 31))
+        ranges.append(("top_logprobs", request.top_logprobs, 0, MAX_TOP_LOGPROBS))
+    else:
+        ranges.append(("logprobs", request.alternatives, 0, MAX_TOP_LOGPROBS))
     for name, value, low, high in ranges:
         if value is not None and not low <= value <= high:
             raise RequestError(f"{name} must lie in [{low}, {high}], not {value}", param=name, code="invalid_value")
@@ -121,17 +194,19 @@ def _check(request: ChatRequest) -> None:
         raise RequestError(f"top_p must lie in (0, 1], not {request.top_p}", param="top_p", code="invalid_value")
     if request.temperature and request.temperature < 1e-2:
         raise RequestError("temperature must be 0 (greedy) or at least 0.01", param="temperature", code="invalid_value")
+    if len(request.stops) > MAX_STOPS or "" in request.stops:
+        raise RequestError(f"stop takes at most {MAX_STOPS} strings, none empty", param="stop", code="invalid_value")
+    if request.stream_options is not None and not request.stream:
+        raise RequestError("stream_options needs stream", param="stream_options", code="invalid_value")
+
+
+def _check_chat(request: ChatRequest) -> None:
     if request.top_logprobs and not request.logprobs:
         raise RequestError("top_logprobs needs logprobs", param="top_logprobs", code="invalid_value")
     if not request.messages:
         raise RequestError("messages must not be empty", param="messages", code="invalid_value")
-    stops = _stops(request)
-    if len(stops) > MAX_STOPS or "" in stops:
-        raise RequestError(f"stop takes at most {MAX_STOPS} strings, none empty", param="stop", code="invalid_value")
-
-
-def _stops(request: ChatRequest) -> list[str]:
-    return [request.stop] if isinstance(request.stop, str) else request.stop or []
+    if (fault := tool_fault(request.tools or [])) is not None:
+        raise RequestError(fault, param="tools", code="invalid_value")
 
 
 def _messages(request: ChatRequest) -> list[dict[str, Any]]:
@@ -148,31 +223,57 @@ def _messages(request: ChatRequest) -> list[dict[str, Any]]:
             content = "\n".join(part["text"] for part in parts)
         elif content is not None and not isinstance(content, str):
             raise RequestError(f"messages[{i}].content must be a string", param="messages", code="invalid_type")
-        messages.append({**message, "content": content or ""})
+        messages.append(with_parsed_arguments({**message, "content": content or ""}))
     return messages
 
 
+def _chat_prompt(request: ChatRequest, tokenizer: ChatTokenizer) -> tuple[int, ...]:
+    options = request.chat_template_kwargs or {}
+    if request.uses_tools:
+        options = {"tools": request.tools, **options}
+    try:
+        return tokenizer.prompt(_messages(request), options)
+    except ChatTemplateError as error:
+        raise RequestError(str(error), param="messages", code="invalid_value") from error
+
+
+def _text_prompt(prompt: Any, tokenizer: ChatTokenizer) -> tuple[int, ...]:
+    """A text or token ids, also as the only one of a list."""
+    listed = cast("list[Any]", prompt) if isinstance(prompt, list) else []
+    if len(listed) == 1 and isinstance(listed[0], str | list):
+        return _text_prompt(listed[0], tokenizer)
+    if isinstance(prompt, str):
+        ids = tokenizer.ids(prompt)
+    elif listed and all(isinstance(token, int) and 0 <= token < tokenizer.size for token in listed):
+        ids = tuple(cast("list[int]", listed))
+    else:
+        message = f"prompt must be one text, or one list of token ids below {tokenizer.size}"
+        raise RequestError(message, param="prompt", code="invalid_value")
+    if not ids:
+        raise RequestError("prompt must not be empty", param="prompt", code="invalid_value")
+    return ids
+
+
 def plan(
-    request: ChatRequest, tokenizer: ChatTokenizer, max_positions: int, max_batch: int, seed: int
+    request: CompletionRequest, tokenizer: ChatTokenizer, max_positions: int, max_batch: int, seed: int
 ) -> tuple[tuple[int, ...], list[Generation]]:
     """Prompt ids and one Generation a choice.
 
     seed: for a request that gives none.
     """
-    try:
-        prompt = tokenizer.prompt(_messages(request), request.chat_template_kwargs or {})
-    except ChatTemplateError as error:
-        raise RequestError(str(error), param="messages", code="invalid_value") from error
-    asked = request.max_completion_tokens or request.max_tokens
-    room = max_positions - len(prompt)
+    if isinstance(request, ChatRequest):
+        prompt, what = _chat_prompt(request, tokenizer), "messages"
+    else:
+        prompt, what = _text_prompt(cast("TextRequest", request).prompt, tokenizer), "prompt"
+    asked, room = request.limit, max_positions - len(prompt)
     if room < 1 or (asked or 1) > room:
         raise RequestError(
-            f"This model's maximum context length is {max_positions} tokens; the messages take {len(prompt)} and "
-            f"{asked or 1} are to be generated. Shorten the messages or lower max_tokens.",
-            param="messages",
+            f"This model's maximum context length is {max_positions} tokens; the {what} take {len(prompt)} and "
+            f"{asked or 1} are to be generated. Shorten the {what} or lower max_tokens.",
+            param=what,
             code="context_length_exceeded",
         )
-    n = request.n or 1
+    n = request.count
     if n > max_batch:
         raise RequestError(
             f"n must not exceed the engine's --max-batch of {max_batch}", param="n", code="invalid_value"
@@ -185,11 +286,9 @@ def plan(
     stop_ids = frozenset[int]() if request.ignore_eos else tokenizer.stop_ids
     if request.stop_token_ids:
         stop_ids |= frozenset(request.stop_token_ids)
-    stops = _stops(request)
-    finder = _stop_finder(tokenizer, stops) if stops else None
+    finder = _stop_finder(tokenizer, request.stops) if request.stops else None
     base = seed if request.seed is None else request.seed
-    top = (request.top_logprobs or 0) if request.logprobs else 0
-    top = min(top, tokenizer.size)
+    top = min(request.alternatives or 0, tokenizer.size)
     return prompt, [Generation(stream_key(base, i), sampling, asked or room, stop_ids, finder, top) for i in range(n)]
 
 
@@ -203,66 +302,3 @@ def _stop_finder(tokenizer: ChatTokenizer, stops: Sequence[str]) -> Callable[[li
         return text[:where], stop
 
     return find
-
-
-def completion(
-    request: ChatRequest,
-    identity: str,
-    model: str,
-    prompt: tuple[int, ...],
-    choices: Sequence[Generation],
-    tokenizer: ChatTokenizer,
-) -> dict[str, Any]:
-    """The JSON of the answer, in vLLM's shape, with the versions that generated it."""
-    with_ids = bool(request.return_token_ids)
-    generated = sum(len(choice.token_ids) for choice in choices)
-    newest = max(choices, key=lambda choice: choice.version_max)
-    answer: dict[str, Any] = {
-        "id": identity,
-        "object": "chat.completion",
-        "created": int(time.time()),
-        "model": model,
-        "choices": [_choice(i, c, tokenizer, request, with_ids) for i, c in enumerate(choices)],
-        "usage": {
-            "prompt_tokens": len(prompt),
-            "completion_tokens": generated,
-            "total_tokens": len(prompt) + generated,
-        },
-        "policy_version": {"min": min(c.version_min for c in choices), "max": newest.version_max},
-        "weights_id": newest.weights_id,
-        "logprobs_mode": "processed",
-    }
-    if with_ids:
-        answer["prompt_token_ids"] = prompt
-    return answer
-
-
-def _choice(
-    index: int, choice: Generation, tokenizer: ChatTokenizer, request: ChatRequest, with_ids: bool
-) -> dict[str, Any]:
-    text = choice.text if choice.text is not None else tokenizer.text(choice.token_ids)
-    answer: dict[str, Any] = {
-        "index": index,
-        "message": {"role": "assistant", "content": text},
-        "logprobs": {"content": _logprobs(choice, tokenizer)} if request.logprobs else None,
-        "finish_reason": choice.finish_reason,
-        "stop_reason": choice.stop_reason,
-    }
-    if with_ids:
-        answer["token_ids"] = choice.token_ids
-    return answer
-
-
-def _logprobs(choice: Generation, tokenizer: ChatTokenizer) -> list[dict[str, Any]]:
-    content = [
-        {**_entry(token, logprob, tokenizer), "top_logprobs": list[Any]()}
-        for token, logprob in zip(choice.token_ids, choice.logprobs, strict=True)
-    ]
-    for entry, alternatives in zip(content, choice.alternatives, strict=False):
-        entry["top_logprobs"] = [_entry(token, logprob, tokenizer) for token, logprob in alternatives]
-    return content
-
-
-def _entry(token: int, logprob: float, tokenizer: ChatTokenizer) -> dict[str, Any]:
-    piece = tokenizer.piece(token)
-    return {"token": piece, "logprob": max(logprob, LOWEST_LOGPROB), "bytes": list(piece.encode())}

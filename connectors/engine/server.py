@@ -8,17 +8,28 @@ import random
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import orjson
 from aiohttp import web
 
+from headrace.connectors.engine.answers import completion
 from headrace.connectors.engine.backend import Backend
-from headrace.connectors.engine.batching import Batcher
+from headrace.connectors.engine.batching import Batcher, Generation
 from headrace.connectors.engine.chat import ChatTokenizer
 from headrace.connectors.engine.checkpoint import CheckpointError, read_checkpoint
-from headrace.connectors.engine.protocol import RequestError, completion, parse_request, plan
+from headrace.connectors.engine.chunks import ChunkMaker
+from headrace.connectors.engine.protocol import (
+    ChatRequest,
+    CompletionRequest,
+    RequestError,
+    TextRequest,
+    parse_request,
+    plan,
+)
 from headrace.connectors.engine.weights import (
     LoadedVersion,
     WeightsRefused,
@@ -26,10 +37,11 @@ from headrace.connectors.engine.weights import (
     is_loaded,
     parse_weights,
 )
+from headrace.connectors.serving import ClientGone, EventStream, Request, while_there
 
 log = logging.getLogger(__name__)
 
-
+MODELS = "/v1/models"
 Answer = tuple[int, Any]
 """Status and the JSON value."""
 
@@ -56,25 +68,38 @@ class EngineServer:
         self._identity = uuid.uuid4().hex
         self._answered = 0
         self._created = int(time.time())
+        self._kinds: dict[str, tuple[type[CompletionRequest], str]] = {
+            "/v1/chat/completions": (ChatRequest, "chatcmpl"),
+            "/v1/completions": (TextRequest, "cmpl"),
+        }
         self._routes: dict[tuple[str, str], Callable[[bytes], Awaitable[Answer]]] = {
-            ("POST", "/v1/chat/completions"): self._chat,
-            ("GET", "/v1/models"): self._models,
+            ("GET", MODELS): self._models,
             ("GET", "/health"): self._health,
             ("GET", "/headrace/weights"): self._weights,
             ("POST", "/headrace/load_weights"): self._load,
         }
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, request: Request) -> web.StreamResponse:
         """Answers any request. No framework: its routing costs as much as the rest of a short request."""
-        handler = self._routes.get((request.method, request.path))
         try:
-            status, value = await handler(await request.read()) if handler else self._unknown(request)
+            if request.method == "POST" and (kind := self._kinds.get(request.path)) is not None:
+                return await self._complete(request, *kind)
+            handler = self._routes.get((request.method, request.path))
+            return _json(*(await handler(await request.read()) if handler else self._other(request)))
         except web.HTTPRequestEntityTooLarge:
-            status, value = 413, RequestError("the body is too large", code="too_large", status=413).body()
-        return web.Response(body=orjson.dumps(value), status=status, content_type="application/json")
+            return _json(413, RequestError("the body is too large", code="too_large", status=413).body())
+        except RequestError as error:
+            return _json(error.status, error.body())
+        except ClientGone:
+            return web.Response()  # nobody reads it
 
-    def _unknown(self, request: web.BaseRequest) -> Answer:
-        status = 405 if any(request.path == known for _, known in self._routes) else 404
+    def _other(self, request: Request) -> Answer:
+        if request.method == "GET" and request.path.startswith(MODELS + "/"):
+            name = unquote(request.path[len(MODELS) + 1 :])
+            self._check_model(name)
+            return 200, self._model(name)
+        known = request.path in self._kinds or any(request.path == path for _, path in self._routes)
+        status = 405 if known else 404
         return status, RequestError(f"{request.method} {request.path} is not served here", status=status).body()
 
     def loaded(self, *, changed: bool = False, seconds: float = 0.0) -> LoadedVersion:
@@ -104,33 +129,48 @@ class EngineServer:
         self._backend.check(tensors)
         return self._backend.prepare(tensors)
 
-    async def _chat(self, raw: bytes) -> Answer:
-        try:
-            asked = parse_request(raw)
-            if asked.model is not None and asked.model not in self._names:
-                known = ", ".join(sorted(self._names))
-                raise RequestError(
-                    f"The model `{asked.model}` does not exist; this engine serves {known}.",
-                    param="model",
-                    code="model_not_found",
-                    status=404,
-                )
-            seed = self._seeds.getrandbits(63)
-            prompt, choices = plan(asked, self._tokenizer, self._backend.max_positions, self.batcher.max_batch, seed)
-        except RequestError as error:
-            return error.status, error.body()
-        await self.batcher.generate(prompt, choices)
+    def _check_model(self, name: str | None) -> None:
+        if name is not None and name not in self._names:
+            known = ", ".join(sorted(self._names))
+            raise RequestError(
+                f"The model `{name}` does not exist; this engine serves {known}.",
+                param="model",
+                code="model_not_found",
+                status=404,
+            )
+
+    async def _complete(self, http: Request, kind: type[CompletionRequest], prefix: str) -> web.StreamResponse:
+        asked = parse_request(await http.read(), kind)
+        self._check_model(asked.model)
+        seed = self._seeds.getrandbits(63)
+        prompt, choices = plan(asked, self._tokenizer, self._backend.max_positions, self.batcher.max_batch, seed)
         self._answered += 1
-        identity = f"chatcmpl-{self._identity}-{self._answered}"
-        return 200, completion(asked, identity, asked.model or self.policy, prompt, choices, self._tokenizer)
+        identity, model = f"{prefix}-{self._identity}-{self._answered}", asked.model or self.policy
+        with while_there(http):
+            if asked.stream:
+                chunks = ChunkMaker(asked, identity, model, prompt, choices, self._tokenizer)
+                return await self._stream(http, chunks, prompt, choices)
+            await self.batcher.generate(prompt, choices)
+        return _json(200, completion(asked, identity, model, prompt, choices, self._tokenizer))
+
+    async def _stream(
+        self, http: Request, chunks: ChunkMaker, prompt: tuple[int, ...], choices: list[Generation]
+    ) -> web.StreamResponse:
+        out = EventStream(http)
+        async with aclosing(self.batcher.stream(prompt, choices)) as steps:
+            async for _ in steps:
+                if events := chunks.step():
+                    await out.write(events)
+        await out.end(chunks.last())
+        return out.response
+
+    def _model(self, name: str) -> dict[str, Any]:
+        model = {"id": name, "object": "model", "created": self._created, "owned_by": "headrace"}
+        return model | {"max_model_len": self._backend.max_positions}
 
     async def _models(self, _: bytes) -> Answer:
-        models = [
-            {"id": name, "object": "model", "created": self._created, "owned_by": "headrace"}
-            | {"max_model_len": self._backend.max_positions}
-            for name in sorted(self._names, key=lambda name: (name != self.policy, name))
-        ]
-        return 200, {"object": "list", "data": models}
+        names = sorted(self._names, key=lambda name: (name != self.policy, name))
+        return 200, {"object": "list", "data": [self._model(name) for name in names]}
 
     async def _health(self, _: bytes) -> Answer:
         return 200, {"status": "ok"}
@@ -148,3 +188,7 @@ class EngineServer:
             return refused.status, refused.body()
         log.info("loaded %s version %d in %.1f ms", loaded.policy, loaded.version, 1e3 * loaded.seconds)
         return 200, msgspec.structs.asdict(loaded)
+
+
+def _json(status: int, value: Any) -> web.Response:
+    return web.Response(body=orjson.dumps(value), status=status, content_type="application/json")

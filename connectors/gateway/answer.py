@@ -1,13 +1,12 @@
 """An engine's answer: what the span records of it, and what the client is given."""
 
-from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
 import orjson
 
 from headrace.connectors.gateway.errors import garbage
-from headrace.connectors.gateway.request import ChatRequest
+from headrace.connectors.gateway.request import ModelRequest
 from headrace.schemas.packing import pack_float32, pack_int32
 from headrace.schemas.records import Choice, Usage, VersionRange
 
@@ -32,14 +31,14 @@ class Answer(msgspec.Struct):
     logprobs_mode: str | None
 
 
-def read_answer(raw: bytes, request: ChatRequest) -> Answer:
-    """Reads a chat completion with vLLM's extensions for token ids.
+def read_answer(raw: bytes, request: ModelRequest) -> Answer:
+    """Reads a chat or text completion with vLLM's extensions for token ids.
 
     Token ids or log-probabilities that are missing or malformed are left out, and those that do not fit each other
     recorded as they came: the agent still gets its answer, and assembly says why the call is not trained.
 
     Raises:
-        CallError: 502 where it is no chat completion.
+        CallError: 502 where it is no completion.
     """
     try:
         value: Any = orjson.loads(raw)
@@ -51,75 +50,117 @@ def read_answer(raw: bytes, request: ChatRequest) -> Answer:
     given = fields.get("choices")
     if not isinstance(given, list) or not given:
         raise garbage("the engine's answer has no choices")
+    prompt = prompt_ids(fields, cast(list[Any], given), keep=request.wants_token_ids)
     choices = [_choice(choice, i, request) for i, choice in enumerate(cast(list[Any], given))]
-    prompt = fields.get("prompt_token_ids") if request.wants_token_ids else fields.pop("prompt_token_ids", None)
-    versions = fields.get("policy_version")
+    response_id, body = for_client(fields, request)
     return Answer(
-        _json(fields),
-        _text(fields.get("model")),
-        _text(fields.get("id")),
-        _packed(pack_int32, prompt) or b"",
+        body,
+        text_or_none(fields.get("model")),
+        response_id,
+        packed_ids(prompt) or b"",
         choices,
-        _usage(fields.get("usage")),
-        _versions(cast(dict[str, Any], versions)) if isinstance(versions, dict) else None,
-        _text(fields.get("weights_id")),
-        _text(fields.get("logprobs_mode")),
+        read_usage(fields.get("usage")),
+        read_versions(fields.get("policy_version")),
+        text_or_none(fields.get("weights_id")),
+        text_or_none(fields.get("logprobs_mode")),
     )
 
 
-def _json(fields: dict[str, Any]) -> bytes:
+def for_client(fields: dict[str, Any], request: ModelRequest) -> tuple[str | None, bytes]:
+    """The id of the answer that the client is given, and its JSON, in the client's dialect.
+
+    Raises:
+        CallError: 502 where the engine's answer cannot be passed on.
+    """
+    dialect = request.operation.dialect
+    if dialect is not None:
+        try:
+            fields = dialect.answer(fields, request.asked)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            # A dialect expects an answer as engines give it; what one gives that is broken is not foreseen.
+            raise garbage(f"the engine's answer cannot be translated: {error!r}") from error
     try:
-        return orjson.dumps(fields)
+        body = orjson.dumps(fields)
     except TypeError as error:  # it reads 1,024 levels and writes 254
         raise garbage(f"the engine's answer cannot be passed on: {error}") from error
+    return text_or_none(fields.get("id")), body
 
 
-def _choice(value: Any, position: int, request: ChatRequest) -> Choice:
-    if not isinstance(value, dict) or not isinstance(cast(dict[str, Any], value).get("message"), dict):
-        raise garbage(f"choice {position} of the engine's answer has no message")
+def prompt_ids(fields: dict[str, Any], choices: list[Any], *, keep: bool) -> Any:
+    """The prompt's ids: of the answer (chat) or of its choices (text); taken out unless `keep`."""
+    found = fields.get("prompt_token_ids") if keep else fields.pop("prompt_token_ids", None)
+    for choice in choices:
+        if isinstance(choice, dict) and "prompt_token_ids" in choice:
+            of_choice = cast(dict[str, Any], choice)
+            ids: Any = of_choice["prompt_token_ids"] if keep else of_choice.pop("prompt_token_ids")
+            found = found or ids
+    return found
+
+
+def _choice(value: Any, position: int, request: ModelRequest) -> Choice:
+    if not isinstance(value, dict):
+        raise garbage(f"choice {position} of the engine's answer is no object")
     choice = cast(dict[str, Any], value)
-    message = cast(dict[str, Any], choice["message"])
+    if request.operation.is_text:
+        content: Any = choice.get("text")
+        tool_calls = None
+        if not isinstance(content, str):
+            raise garbage(f"choice {position} of the engine's answer has no text")
+    else:
+        message: Any = choice.get("message")
+        if not isinstance(message, dict):
+            raise garbage(f"choice {position} of the engine's answer has no message")
+        spoken = cast(dict[str, Any], message)
+        content, tool_calls = spoken.get("content"), spoken.get("tool_calls")
     ids = choice.get("token_ids") if request.wants_token_ids else choice.pop("token_ids", None)
-    logprobs = _logprobs(choice.get("logprobs"))
+    logprobs = packed_logprobs(choice.get("logprobs"))
     if not request.wants_logprobs:
         choice["logprobs"] = None
     index = choice.get("index")
-    tool_calls = message.get("tool_calls")
     return Choice(
         index=index if isinstance(index, int) else position,
-        response_token_ids=_packed(pack_int32, ids) or b"",
+        response_token_ids=packed_ids(ids) or b"",
         logprobs=logprobs,
-        finish_reason=_text(choice.get("finish_reason")),
-        text=_text(message.get("content")),
+        finish_reason=text_or_none(choice.get("finish_reason")),
+        text=text_or_none(content),
         tool_calls=orjson.dumps(tool_calls).decode() if tool_calls else "[]",
     )
 
 
-def _logprobs(value: Any) -> bytes | None:
+def packed_logprobs(value: Any) -> bytes | None:
+    """Those of the sampled tokens, packed, from either form of OpenAI's `logprobs`; None where there are none."""
     if not isinstance(value, dict):
         return None
-    content = cast(dict[str, Any], value).get("content")
+    fields = cast(dict[str, Any], value)
     try:
-        return pack_float32([entry["logprob"] for entry in cast(list[Any], content)])
+        if "token_logprobs" in fields:
+            return pack_float32(cast(list[float], fields["token_logprobs"]))
+        return pack_float32([entry["logprob"] for entry in cast(list[Any], fields.get("content"))])
     except Exception:  # struct.error, TypeError, KeyError: whatever garbage leads to, there are no log-probabilities
         return None
 
 
-def _packed(pack: Callable[[list[Any]], bytes], values: Any) -> bytes | None:
+def packed_ids(values: Any) -> bytes | None:
+    """Token ids, packed; None where they are none."""
     if not isinstance(values, list):
         return None
     try:
-        return pack(cast(list[Any], values))
+        return pack_int32(cast(list[Any], values))
     except ValueError:
         return None
 
 
-def _versions(value: dict[str, Any]) -> VersionRange | None:
-    low, high = value.get("min"), value.get("max")
+def read_versions(value: Any) -> VersionRange | None:
+    """`policy_version` of an answer; None where an engine does not say, or says what it cannot be."""
+    if not isinstance(value, dict):
+        return None
+    versions = cast(dict[str, Any], value)
+    low, high = versions.get("min"), versions.get("max")
     return VersionRange(min=low, max=high) if isinstance(low, int) and isinstance(high, int) else None
 
 
-def _usage(value: Any) -> Usage | None:
+def read_usage(value: Any) -> Usage | None:
+    """`usage` of an answer, as far as it can be read."""
     if not isinstance(value, dict):
         return None
     usage = cast(dict[str, Any], value)
@@ -130,5 +171,6 @@ def _usage(value: Any) -> Usage | None:
     )
 
 
-def _text(value: Any) -> str | None:
+def text_or_none(value: Any) -> str | None:
+    """The value if it is a string."""
     return value if isinstance(value, str) else None

@@ -6,13 +6,17 @@ import orjson
 
 from headrace.streams.errors import HeadraceError
 
+OK = 200
 BAD_REQUEST = 400
 NOT_FOUND = 404
 METHOD_NOT_ALLOWED = 405
 TOO_LARGE = 413
+TOO_MANY = 429
+SERVER_ERROR = 500
 BAD_GATEWAY = 502
 UNAVAILABLE = 503
 GATEWAY_TIMEOUT = 504
+STATUS_END = 600
 
 
 class CallError(HeadraceError):
@@ -22,19 +26,55 @@ class CallError(HeadraceError):
         status: HTTP status of the answer.
         code: a short name, the same in the answer and in the span.
         param: the parameter at fault.
+        retry_after: value of the Retry-After header of the answer.
     """
 
-    def __init__(self, status: int, code: str, message: str, *, param: str | None = None) -> None:
+    def __init__(
+        self, status: int, code: str, message: str, *, param: str | None = None, retry_after: str | None = None
+    ) -> None:
         super().__init__(message)
-        self.status, self.code, self.param = status, code, param
+        self.status, self.code, self.param, self.retry_after = status, code, param, retry_after
 
     def body(self) -> bytes:
         """The JSON of the answer."""
-        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        kind = "invalid_request_error" if self.status < SERVER_ERROR else "server_error"
         error: dict[str, Any] = {"message": str(self), "type": kind, "param": self.param, "code": self.code}
         return orjson.dumps({"error": error})
 
 
+class EngineRefusal(CallError):
+    """An engine answered with an error of its own.
+
+    Attributes:
+        given: its body, in OpenAI's form where it is JSON.
+    """
+
+    def __init__(self, status: int, message: str, given: bytes | None, retry_after: str | None = None) -> None:
+        super().__init__(status, "engine_error", message, retry_after=retry_after)
+        self.given = given
+
+    @property
+    def busy(self) -> bool:
+        """Whether the engine may take the same call later, or another engine now."""
+        return self.status in (TOO_MANY, UNAVAILABLE)
+
+    def body(self) -> bytes:
+        return self.given or super().body()
+
+
 def garbage(message: str) -> CallError:
-    """An engine answered something that is no chat completion."""
+    """An engine answered something that is no completion."""
     return CallError(BAD_GATEWAY, "engine_garbage", message)
+
+
+def engine_refusal(status: int, raw: bytes, retry_after: str | None) -> EngineRefusal:
+    """An engine's own error, passed on as it is where it is JSON."""
+    try:
+        value = orjson.loads(raw)
+        message = str(value["error"]["message"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        text = raw[:200].decode("utf-8", "replace")
+        if SERVER_ERROR <= status != UNAVAILABLE:
+            status = BAD_GATEWAY
+        return EngineRefusal(status, f"the engine answered {status}: {text}", None, retry_after)
+    return EngineRefusal(status, message, raw, retry_after)

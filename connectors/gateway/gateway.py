@@ -4,35 +4,27 @@ import asyncio
 import logging
 import time
 from collections import Counter
+from collections.abc import Awaitable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 import msgspec
-import orjson
 
 from headrace.connectors.gateway.answer import read_answer
 from headrace.connectors.gateway.caller import Caller
+from headrace.connectors.gateway.calling import EngineCalls
 from headrace.connectors.gateway.engines import Engine, Engines
-from headrace.connectors.gateway.errors import (
-    BAD_GATEWAY,
-    GATEWAY_TIMEOUT,
-    TOO_LARGE,
-    UNAVAILABLE,
-    CallError,
-    garbage,
-)
+from headrace.connectors.gateway.errors import BAD_REQUEST, OK, STATUS_END, CallError, engine_refusal, garbage
+from headrace.connectors.gateway.operations import Operation
+from headrace.connectors.gateway.recorder import Recorder
+from headrace.connectors.gateway.relay import Relay
 from headrace.connectors.gateway.request import read_request
 from headrace.connectors.gateway.settings import GatewaySettings
-from headrace.connectors.gateway.spans import Observed, SpanMaker
-from headrace.connectors.gateway.upstream import OK, ConnectionLost, EngineTimeout, Unreachable, Upstream
-from headrace.schemas.records import Span
-from headrace.streams.codec import EncodeError
-from headrace.streams.errors import RecordTooLargeError
-from headrace.streams.http1.answers import MalformedAnswerError
-from headrace.streams.kafka.acked_producer import AckedProducer, DeliveryError
-from headrace.streams.tracecontext import format_traceparent
+from headrace.connectors.gateway.spans import Observed
+from headrace.connectors.gateway.upstream import ConnectionLost, EngineTimeout, Upstream
+from headrace.connectors.serving import ClientGone
 
 log = logging.getLogger(__name__)
-
-CLIENT_ERROR, SERVER_ERROR, STATUS_END = 400, 500, 600
 
 
 class Reply(msgspec.Struct):
@@ -40,141 +32,195 @@ class Reply(msgspec.Struct):
 
     status: int
     body: bytes
+    retry_after: str | None = None
+
+
+class Client(Protocol):
+    """The client of a streamed answer.
+
+    Attributes:
+        begun: it has been sent something.
+    """
+
+    begun: bool
+
+    def write(self, events: bytes) -> Awaitable[None]:
+        """Sends events at once. Raises ClientGone where it has hung up."""
+        ...
+
+    def end(self, events: bytes) -> Awaitable[None]:
+        """Sends the last events. Raises ClientGone where it has hung up."""
+        ...
+
+    def while_there(self) -> AbstractContextManager[None]:
+        """Within it, ClientGone is raised as soon as it hangs up."""
+        ...
 
 
 class Gateway:
-    """Answers chat completions."""
+    """Answers model calls."""
 
-    def __init__(
-        self, settings: GatewaySettings, engines: Engines, upstream: Upstream, producer: AckedProducer, spans: SpanMaker
-    ) -> None:
-        self._engines, self._upstream, self._producer, self._spans = engines, upstream, producer, spans
-        self._engine_wait = settings.gateway_engine_wait.total_seconds()
-        self._broker_wait = settings.gateway_broker_wait.total_seconds()
+    def __init__(self, settings: GatewaySettings, engines: Engines, upstream: Upstream, recorder: Recorder) -> None:
+        self._calls = EngineCalls(settings, engines)
+        self._upstream, self._recorder = upstream, recorder
         self._timeout = settings.gateway_engine_timeout.total_seconds()
         self.counters: Counter[str] = Counter()
 
-    async def complete(self, caller: Caller, body: bytes, refused: CallError | None = None) -> Reply:
-        """Answers a request; its span stands in the log by then.
+    def begin(self, caller: Caller, operation: Operation, body: bytes, refused: CallError | None = None) -> Observed:
+        """Reads a request; where it cannot be, the call has an error already.
 
         Args:
             refused: why it is not passed on.
         """
-        call = Observed(caller=caller, body=body, started_at=time.time_ns())
+        call = Observed(caller=caller, body=body, operation=operation, started_at=time.time_ns())
         try:
             if refused is not None:
                 raise refused
-            call.request = read_request(body, caller.mode)
-            await self._generate(call)
+            call.request = read_request(body, caller.mode, operation)
+            call.streaming = call.request.stream
         except CallError as error:
-            call.error, call.http_status = error, error.status
-            call.error_body = call.error_body or error.body()
+            call.fail(error)
+        return call
+
+    async def complete(self, call: Observed) -> Reply:
+        """Answers a call; its span stands in the log by then."""
+        try:
+            if call.error is None:
+                await self._calls.through(call, self._complete)
+        except CallError as error:
+            call.fail(error)
+        if (error := await self._record(call)) is not None:
+            return _refusal(call, error)
+        if call.answer is not None and call.error is None:
+            return Reply(call.http_status, call.answer.body)
+        return Reply(call.http_status, call.error_body or b"", call.error.retry_after if call.error else None)
+
+    async def stream(self, call: Observed, client: Client) -> Reply | None:
+        """Answers a call while the engine generates; the last event goes out when the span stands in the log.
+
+        Returns an answer for a client that has been sent nothing yet.
+        """
+        passing = _Passing(self._upstream, self._timeout, client)
+        try:
+            with client.while_there():
+                await self._calls.through(call, passing.relay)
+        except CallError as error:
+            call.fail(error, sent=client.begun)
+        except ClientGone:
+            call.hung_up = passing.current is None or not passing.current.whole
+        relay = passing.current
+        if relay is not None and relay.gathering.begun:
+            self._note(call, relay)
+        failed = await self._record(call)
+        if failed is not None and not client.begun:
+            return _refusal(call, failed)
+        error = failed or call.error
+        if error is not None and not client.begun:
+            return Reply(call.http_status, call.error_body or b"", error.retry_after)
+        if relay is not None and not call.hung_up:
+            await _finish(client, relay, error)
+        return None
+
+    @staticmethod
+    def _note(call: Observed, relay: Relay) -> None:
+        try:
+            call.answer = relay.gathering.answer()
+        except CallError as error:
+            call.fail(call.error or error, sent=True)
+
+    async def _record(self, call: Observed) -> CallError | None:
+        """Writes the span and counts the call; why the span was not written as it should be."""
+        if (answer := call.answer) is not None:
+            call.policy_version = answer.policy_version or call.policy_version
+            call.logprobs_mode = answer.logprobs_mode
         call.ended_at = time.time_ns()
         self.counters["calls"] += 1
         try:
-            await self._record(call)
+            await self._recorder.record(call)
         except CallError as error:
             self.counters[error.code] += 1
-            return Reply(error.status, error.body())
+            return error
         if call.error is not None:
             self.counters[call.error.code] += 1
-        if call.answer is not None and call.error is None:
-            return Reply(call.http_status, call.answer.body)
-        return Reply(call.http_status, call.error_body or b"")
+        if call.hung_up:
+            self.counters["hung_up"] += 1
+        return None
 
-    async def _generate(self, call: Observed) -> None:
+    async def _complete(self, call: Observed, engine: Engine) -> None:
         assert call.request is not None
-        deadline = time.monotonic() + self._engine_wait
-        lost = False
-        while True:
-            engine = await self._engines.acquire(call.request.model, deadline)
-            if engine is None:
-                raise CallError(
-                    UNAVAILABLE, "engine_unavailable", f"no engine answered within {self._engine_wait:g} s; is one up?"
-                )
-            try:
-                return await self._call(call, engine)
-            except Unreachable as error:
-                log.info("%s", error)
-                self._engines.mark_down(engine)
-            except EngineTimeout as error:
-                raise CallError(GATEWAY_TIMEOUT, "engine_timeout", str(error)) from error
-            except ConnectionLost as error:
-                # Once more, since an idle connection may close just as a call takes it; twice may be the call's fault.
-                if lost:
-                    raise CallError(UNAVAILABLE, "engine_lost", f"the engine went away: {error}") from error
-                lost = True
-
-    async def _call(self, call: Observed, engine: Engine) -> None:
-        assert call.request is not None
-        call.endpoint, call.model, call.policy = engine.endpoint, engine.model, engine.policy
-        loaded = engine.loaded
-        engine.in_flight += 1
-        try:
-            given = await self._upstream.complete(engine.endpoint, call.request.upstream(engine.model or ""))
-        except MalformedAnswerError as error:
-            raise garbage(f"the engine's answer is no HTTP: {error}") from error
-        finally:
-            engine.in_flight -= 1
-        call.policy_version = engine.versions(loaded)
+        body = call.request.upstream(engine.model or "")
+        given = await self._upstream.complete(engine.endpoint, call.operation.upstream, body)
         status, raw = given.status, given.body
-        if status != OK and not CLIENT_ERROR <= status < STATUS_END:
-            raise garbage(f"the engine answered with status {status}")
-        if status != OK:
-            call.error_body, error = _engine_error(status, raw)
-            raise error
+        _check_status(status, raw, given.headers)
         try:
-            call.answer = answer = read_answer(raw, call.request)
+            call.answer = read_answer(raw, call.request)
         except CallError:
             # What it was is seen nowhere else.
             log.warning("%s answered garbage: %r", engine.endpoint, raw[:200])
             raise
-        call.policy_version = answer.policy_version or call.policy_version
-        call.logprobs_mode = answer.logprobs_mode
 
-    async def _record(self, call: Observed) -> None:
-        """Returns when the brokers have the span.
 
-        Raises:
-            CallError: 413 where the call is too large for a record, 503 where no broker acknowledged in time. A span
-                that says so is written all the same.
-        """
-        try:
-            return await self._send(self._spans(call))
-        except RecordTooLargeError as error:
-            refusal = CallError(TOO_LARGE, "record_too_large", f"the call cannot be recorded: {error}")
-        except EncodeError as error:
-            refusal = CallError(BAD_GATEWAY, "engine_garbage", f"the call cannot be recorded: {error}")
-        call.error, call.http_status = refusal, refusal.status
-        try:
-            await self._send(self._spans(call, bodies=False))
-        except (RecordTooLargeError, EncodeError):
-            await self._send(self._spans.bare(call))
-        raise refusal
+class _Passing:
+    """A streamed answer passed on from whichever engine gives it.
 
-    async def _send(self, span: Span) -> None:
-        headers = [("traceparent", format_traceparent(span.trace_id, span.span_id))]
+    Attributes:
+        current: of the engine that was asked last.
+    """
+
+    def __init__(self, upstream: Upstream, timeout: float, client: Client) -> None:
+        self._upstream, self._timeout, self._client = upstream, timeout, client
+        self.current: Relay | None = None
+
+    async def relay(self, call: Observed, engine: Engine) -> None:
+        assert call.request is not None
+        relay = self.current = Relay(call.request)
+        body = call.request.upstream(engine.model or "")
         try:
-            async with asyncio.timeout(self._broker_wait):
-                await self._producer.send(span, headers)  # type: ignore[arg-type]
+            async with (
+                asyncio.timeout(self._timeout),
+                self._upstream.stream(engine.endpoint, call.operation.upstream, body) as answer,
+            ):
+                if answer.status != OK:
+                    _check_status(answer.status, await answer.rest(), answer.headers)
+                if not answer.header(b"content-type").startswith(b"text/event-stream"):
+                    raise garbage("the engine did not stream, though it was asked to")
+                while not relay.done and (data := await answer.read()) is not None:
+                    events = relay.feed(data)
+                    if not call.first_chunk_at and relay.gathering.begun:
+                        call.first_chunk_at = time.time_ns()
+                        call.request.encoded = b""  # it is not asked again
+                    if events:
+                        await self._client.write(events)
+                    if relay.failed is not None:
+                        raise relay.failed
+                if not relay.whole:
+                    raise ConnectionLost(f"{engine.endpoint}: the stream ended before the answer did")
         except TimeoutError as error:
-            message = f"no broker acknowledged the span within {self._broker_wait:g} s"
-            raise CallError(UNAVAILABLE, "broker_unavailable", message) from error
-        except DeliveryError as error:
-            raise CallError(UNAVAILABLE, "broker_unavailable", f"the span was not written: {error}") from error
+            raise EngineTimeout(f"{engine.endpoint}: no whole answer within {self._timeout:g} s") from error
 
 
-def _engine_error(status: int, raw: bytes) -> tuple[bytes, CallError]:
-    """An engine's own error, passed on as it is where it is JSON."""
+async def _finish(client: Client, relay: Relay, error: CallError | None) -> None:
     try:
-        value = orjson.loads(raw)
-        message = str(value["error"]["message"])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        text = raw[:200].decode("utf-8", "replace")
-        error = CallError(
-            status if CLIENT_ERROR <= status < SERVER_ERROR else BAD_GATEWAY,
-            "engine_error",
-            f"the engine answered {status}: {text}",
-        )
-        return error.body(), error
-    return raw, CallError(status, "engine_error", message)
+        last = relay.last() if error is None else relay.error(error)
+    except CallError as untranslated:
+        log.warning("%s", untranslated)
+        last = relay.error(untranslated)
+    try:
+        await client.end(last)
+    except ClientGone:
+        log.debug("a client left before the last event")
+
+
+def _refusal(call: Observed, error: CallError) -> Reply:
+    dialect = call.operation.dialect
+    body = dialect.error(error.status, error.code, str(error)) if dialect is not None else error.body()
+    return Reply(error.status, body, error.retry_after)
+
+
+def _check_status(status: int, raw: bytes, headers: Sequence[tuple[bytes, bytes]]) -> None:
+    if status == OK:
+        return
+    if not BAD_REQUEST <= status < STATUS_END:
+        raise garbage(f"the engine answered with status {status}")
+    after = next((value.decode("latin-1") for name, value in headers if name == b"retry-after"), None)
+    raise engine_refusal(status, raw, after)

@@ -7,6 +7,7 @@ import msgspec
 import orjson
 
 from headrace.connectors.gateway.errors import BAD_REQUEST, CallError
+from headrace.connectors.gateway.operations import CHAT, Operation
 from headrace.schemas.records import Sampling
 
 # Set rather than removed: an engine's own defaults may come from the model's generation_config.json.
@@ -36,37 +37,50 @@ CONSTRAINTS = (
     "length_penalty",
     "logits_processors",
 )
+PROMPT_FIELDS = ("messages", "prompt", "tools")
 FREE_TOOL_CHOICES = (None, "auto", "none")
 FREE_FORMATS: tuple[Any, ...] = (None, {"type": "text"})
 
 
-class ChatRequest(msgspec.Struct):
+class ModelRequest(msgspec.Struct):
     """One request as it will be sent.
 
     Attributes:
-        fields: the client's JSON, with what the engine is asked for besides.
-        encoded: the same as text, without the model.
+        operation: what is asked for.
+        asked: the client's JSON where it is in a dialect, else empty.
+        fields: parameters for the engine, without the prompt: a thousand open streams would keep it parsed.
+        encoded: all that the engine is asked, as text, without the model.
         sampling: in effect.
         wants_logprobs, wants_token_ids: asked for by the client itself.
+        stream: the answer goes out while it is generated.
     """
 
+    operation: Operation
+    asked: dict[str, Any]
     fields: dict[str, Any]
     encoded: bytes
     model: str | None
     sampling: Sampling
     wants_logprobs: bool
     wants_token_ids: bool
+    stream: bool
+
+    @property
+    def count(self) -> int:
+        """How many choices are to come."""
+        n = self.fields.get("n")
+        return n if isinstance(n, int) and n > 1 else 1
 
     def upstream(self, model: str) -> bytes:
         """The body for an engine that serves `model`."""
         return b'{"model":%b,%b' % (orjson.dumps(model), self.encoded[1:])
 
 
-def read_request(body: bytes, mode: str | None) -> ChatRequest:
+def read_request(body: bytes, mode: str | None, operation: Operation = CHAT) -> ModelRequest:
     """Reads a request and settles its sampling.
 
     Raises:
-        CallError: 400 where it is no JSON object, has no messages, or asks for a stream.
+        CallError: 400 where it is no JSON object, or has no messages or prompt.
     """
     try:
         value: Any = orjson.loads(body)
@@ -74,16 +88,18 @@ def read_request(body: bytes, mode: str | None) -> ChatRequest:
         raise CallError(BAD_REQUEST, "invalid_json", f"the body is no valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise CallError(BAD_REQUEST, "invalid_type", "the body must be a JSON object")
-    fields = cast(dict[str, Any], value)
-    if not isinstance(fields.get("messages"), list):
+    asked = fields = cast(dict[str, Any], value)
+    if operation.dialect is not None:
+        fields = operation.dialect.read(asked)
+    if operation.is_text:
+        _check_prompt(fields)
+    elif not isinstance(fields.get("messages"), list):
         raise CallError(BAD_REQUEST, "invalid_type", "messages must be a list", param="messages")
-    if fields.get("stream"):
-        raise CallError(
-            BAD_REQUEST, "unsupported_parameter", "streaming is not supported yet; use stream=false", param="stream"
-        )
-    model = fields.get("model")
+    model, stream = fields.get("model"), fields.get("stream")
     if model is not None and not isinstance(model, str):
         raise CallError(BAD_REQUEST, "invalid_type", "model must be a string", param="model")
+    if stream is not None and not isinstance(stream, bool):
+        raise CallError(BAD_REQUEST, "invalid_type", "stream must be true or false", param="stream")
     if mode == "train":
         fields = {**fields, **TRAIN_SAMPLING}
         if fields.get("temperature") is None:
@@ -91,10 +107,47 @@ def read_request(body: bytes, mode: str | None) -> ChatRequest:
     else:
         fields = dict(fields)
     sampling = _sampling(fields)
-    wants_logprobs, wants_ids = bool(fields.get("logprobs")), bool(fields.get("return_token_ids"))
-    fields["logprobs"] = fields["return_token_ids"] = True
+    logprobs, wants_ids = fields.get("logprobs"), bool(fields.get("return_token_ids"))
+    if operation.is_text:
+        wants_logprobs = logprobs is not None
+        if not wants_logprobs:
+            fields["logprobs"] = 1  # how many alternatives beside the sampled token: some engines give none for 0
+    else:
+        wants_logprobs = bool(logprobs)
+        fields["logprobs"] = True
+    fields["return_token_ids"] = True
     fields.pop("model", None)
-    return ChatRequest(fields, _encoded(fields), model, sampling, wants_logprobs, wants_ids)
+    encoded = _encoded(fields)
+    for name in PROMPT_FIELDS:
+        fields.pop(name, None)
+    return ModelRequest(
+        operation=operation,
+        asked=asked if operation.dialect is not None else {},
+        fields=fields,
+        encoded=encoded,
+        model=model,
+        sampling=sampling,
+        wants_logprobs=wants_logprobs,
+        wants_token_ids=wants_ids,
+        stream=bool(stream),
+    )
+
+
+def _check_prompt(fields: dict[str, Any]) -> None:
+    """A span has one prompt."""
+    prompt: Any = fields.get("prompt")
+    listed: list[Any] = prompt if isinstance(prompt, list) else []
+    if listed:
+        if len(listed) == 1 and isinstance(listed[0], str | list):
+            fields["prompt"] = listed[0]
+        elif isinstance(listed[0], str | list):
+            message = "one prompt a request: send a request for each, they are batched by the engine"
+            raise CallError(BAD_REQUEST, "unsupported_parameter", message, param="prompt")
+    if not isinstance(fields.get("prompt"), str | list):
+        raise CallError(BAD_REQUEST, "invalid_type", "prompt must be a string or a list of token ids", param="prompt")
+    if fields.get("echo"):
+        message = "echo is not supported: the prompt's tokens would be taken for sampled ones"
+        raise CallError(BAD_REQUEST, "unsupported_parameter", message, param="echo")
 
 
 def _encoded(value: Any) -> bytes:

@@ -6,11 +6,12 @@ from importlib.metadata import version
 
 from headrace.connectors.gateway.engines import Engines
 from headrace.connectors.gateway.gateway import Gateway
+from headrace.connectors.gateway.recorder import Recorder
 from headrace.connectors.gateway.server import Server
 from headrace.connectors.gateway.settings import GatewaySettings
 from headrace.connectors.gateway.spans import SpanMaker
 from headrace.connectors.gateway.upstream import Upstream
-from headrace.connectors.serving import bind, endpoint
+from headrace.connectors.serving import allow_many_connections, bind, endpoint
 from headrace.schemas.records import WorkerState
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.admin import partition_ids
@@ -49,6 +50,7 @@ async def run_gateway(
         BrokerUnavailableError, TopicError: there is no broker, or no topic for spans.
         PortError: the port is in use.
     """
+    allow_many_connections()
     listener = bind(port)
     await asyncio.to_thread(partition_ids, settings, settings.topic("spans"))
     url, worker_id = endpoint(listener), worker_id or new_worker_id(GATEWAY)
@@ -63,7 +65,8 @@ async def run_gateway(
     workers = Workers(settings, client_id=worker_id, changed=changed)
     producer = AckedProducer(settings, worker_id, linger_ms=LINGER_MS)
     async with Upstream(settings.gateway_engine_timeout, MAX_ANSWER_BYTES) as upstream:
-        gateway = Gateway(settings, engines, upstream, producer, SpanMaker(worker_id, headrace_version()))
+        spans = SpanMaker(worker_id, headrace_version())
+        gateway = Gateway(settings, engines, upstream, Recorder(producer, spans, settings.gateway_broker_wait))
         server = Server(gateway, engines, settings.gateway_max_body_bytes)
         announcer = _announcer(settings, producer, gateway, worker_id, url, policy)
         watching = asyncio.create_task(_watch(engines, upstream))

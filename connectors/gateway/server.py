@@ -1,40 +1,67 @@
 """The gateway's HTTP side."""
 
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote
 
 import orjson
 from aiohttp import web
 
-from headrace.connectors.gateway.caller import ANSWER_ROLLOUT_HEADER, identify, split_path
+from headrace.connectors.gateway.caller import ANSWER_ROLLOUT_HEADER, Caller, identify, split_path
 from headrace.connectors.gateway.engines import Engines
 from headrace.connectors.gateway.errors import BAD_REQUEST, METHOD_NOT_ALLOWED, NOT_FOUND, TOO_LARGE, CallError
-from headrace.connectors.gateway.gateway import Gateway
-from headrace.connectors.serving import HttpServer
+from headrace.connectors.gateway.gateway import Gateway, Reply
+from headrace.connectors.gateway.operations import OPERATIONS, Operation
+from headrace.connectors.serving import EventStream, HttpServer, Request, while_there
 
-COMPLETIONS = "/v1/chat/completions"
+MODELS = "/v1/models"
 GRACE_SECONDS = 10.0
 JSON = "application/json"
 
 
+class StreamClient(EventStream):
+    """The client of a streamed answer, as `gateway.Client` has it."""
+
+    def __init__(self, request: Request, caller: Caller) -> None:
+        super().__init__(request, {ANSWER_ROLLOUT_HEADER: caller.rollout_id})
+        self._there = request
+
+    @contextmanager
+    def while_there(self) -> Generator[None]:
+        with while_there(self._there):
+            yield
+
+
 class Server(HttpServer):
-    """The routes of a gateway. A client that goes away does not end its call: the span is written all the same."""
+    """The routes of a gateway.
+
+    A client that goes away ends its call if the answer is streamed, and only then; the span is written all the same.
+    """
 
     def __init__(self, gateway: Gateway, engines: Engines, max_body_bytes: int) -> None:
         super().__init__(self._handle, max_body_bytes, GRACE_SECONDS)
         self._gateway, self._engines = gateway, engines
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: Request) -> web.StreamResponse:
+        operation = None
         try:
             rollout_id, attempt_id, path = split_path(request.raw_path.partition("?")[0])
-            if path == COMPLETIONS:
-                return await self._complete(request, rollout_id, attempt_id)
+            operation = OPERATIONS.get(path)
+            if operation is not None:
+                return await self._call(request, operation, rollout_id, attempt_id)
             return web.Response(body=self._look(request.method, path), content_type=JSON)
         except CallError as error:
-            return web.Response(body=error.body(), status=error.status, content_type=JSON)
+            dialect = operation.dialect if operation is not None else None
+            body = dialect.error(error.status, error.code, str(error)) if dialect is not None else error.body()
+            return web.Response(body=body, status=error.status, content_type=JSON)
 
-    async def _complete(self, request: web.BaseRequest, rollout_id: str | None, attempt_id: str | None) -> web.Response:
+    async def _call(
+        self, request: Request, operation: Operation, rollout_id: str | None, attempt_id: str | None
+    ) -> web.StreamResponse:
         if request.method != "POST":
-            raise CallError(METHOD_NOT_ALLOWED, "method_not_allowed", f"{COMPLETIONS} takes POST only")
+            raise CallError(METHOD_NOT_ALLOWED, "method_not_allowed", f"{operation.path} takes POST only")
         caller = identify(rollout_id, attempt_id, request.headers)
         body, refused = b"", None
         try:
@@ -44,20 +71,42 @@ class Server(HttpServer):
             refused = CallError(TOO_LARGE, "request_too_large", message)
         except web.RequestPayloadError as error:
             refused = CallError(BAD_REQUEST, "invalid_body", f"the body cannot be read: {error}")
-        reply = await self._gateway.complete(caller, body, refused)
-        response = web.Response(body=reply.body, status=reply.status, content_type=JSON)
-        response.headers[ANSWER_ROLLOUT_HEADER] = caller.rollout_id
-        return response
+        call = self._gateway.begin(caller, operation, body, refused)
+        if not call.streaming:
+            return _response(await self._gateway.complete(call), caller)
+        client = StreamClient(request, caller)
+        reply = await self._gateway.stream(call, client)
+        return _response(reply, caller) if reply is not None else client.response
 
     def _look(self, method: str, path: str) -> bytes:
-        if path not in ("/v1/models", "/health"):
-            raise CallError(NOT_FOUND, "not_found", f"no such path: {path}")
+        if path == "/v1/embeddings":
+            raise CallError(NOT_FOUND, "not_supported", "embeddings are not served here; ask a server of such models")
+        if path not in (MODELS, "/health") and not path.startswith(MODELS + "/"):
+            known = ", ".join(OPERATIONS)
+            raise CallError(NOT_FOUND, "not_found", f"no such path: {path}; there are {known} and {MODELS}")
         if method not in ("GET", "HEAD"):
             raise CallError(METHOD_NOT_ALLOWED, "method_not_allowed", f"{path} takes GET only")
         engines = self._engines.all()
         if path == "/health":
             return orjson.dumps({"status": "ok", "engines": len(engines)})
         names = sorted({name for engine in engines if (name := engine.policy or engine.model)})
-        now = int(time.time())
-        models = [{"id": name, "object": "model", "created": now, "owned_by": "headrace"} for name in names]
-        return orjson.dumps({"object": "list", "data": models})
+        if path != MODELS:
+            wanted = unquote(path[len(MODELS) + 1 :])
+            if wanted not in names:
+                served = ", ".join(names) or "none"
+                message = f"no engine serves {wanted!r}; there are: {served}"
+                raise CallError(NOT_FOUND, "model_not_found", message, param="model")
+            return orjson.dumps(_model(wanted))
+        return orjson.dumps({"object": "list", "data": [_model(name) for name in names]})
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": int(time.time()), "owned_by": "headrace"}
+
+
+def _response(reply: Reply, caller: Caller) -> web.Response:
+    response = web.Response(body=reply.body, status=reply.status, content_type=JSON)
+    response.headers[ANSWER_ROLLOUT_HEADER] = caller.rollout_id
+    if reply.retry_after is not None:
+        response.headers["retry-after"] = reply.retry_after
+    return response

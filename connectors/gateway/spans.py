@@ -9,11 +9,11 @@ import orjson
 from headrace.connectors.gateway.answer import Answer
 from headrace.connectors.gateway.caller import Caller
 from headrace.connectors.gateway.errors import CallError
-from headrace.connectors.gateway.request import ChatRequest
+from headrace.connectors.gateway.operations import CHAT, Operation
+from headrace.connectors.gateway.request import ModelRequest
 from headrace.schemas.records import ErrorInfo, ModelCall, Span, SpanStatus, VersionRange
 from headrace.streams.tracecontext import new_span_id
 
-OPERATION = "chat"
 PROVIDER = "headrace"
 # A request that is no JSON is kept as a JSON string of at most so many bytes.
 UNREADABLE_REQUEST_BYTES = 64 * 1024
@@ -32,17 +32,22 @@ class Observed(msgspec.Struct):
     """What one call came to.
 
     Attributes:
+        operation: what is asked for.
         body: as the client sent it.
         started_at, ended_at: nanoseconds since the epoch.
         policy_version: of the answer, else what is known of the engine.
         error_body: the answer that the client gets where it is an error.
+        streaming: the answer goes out while it is generated.
+        first_chunk_at: when the first piece of such an answer came from the engine; nanoseconds since the epoch.
+        hung_up: the client left before the answer was whole.
     """
 
     caller: Caller
     body: bytes
     started_at: int
+    operation: Operation = CHAT
     ended_at: int = 0
-    request: ChatRequest | None = None
+    request: ModelRequest | None = None
     answer: Answer | None = None
     endpoint: str | None = None
     model: str | None = None
@@ -52,6 +57,21 @@ class Observed(msgspec.Struct):
     http_status: int = 200
     error: CallError | None = None
     error_body: bytes | None = None
+    streaming: bool = False
+    first_chunk_at: int = 0
+    hung_up: bool = False
+
+    def fail(self, error: CallError, *, sent: bool = False) -> None:
+        """Notes why the call has failed.
+
+        Args:
+            sent: the client has got a status and a part of the answer already.
+        """
+        self.error = error
+        if not sent:
+            self.http_status = error.status
+        dialect = self.operation.dialect
+        self.error_body = dialect.error(error.status, error.code, str(error)) if dialect else error.body()
 
 
 class SpanMaker:
@@ -82,7 +102,7 @@ class SpanMaker:
             trace_id=caller.trace_id,
             span_id=new_span_id(),
             parent_id=caller.parent_id,
-            name=f"{OPERATION} {model}",
+            name=f"{call.operation.name} {model}",
             kind="CLIENT",
             status=SpanStatus(code="ERROR", message=str(error)) if error else SpanStatus(),
             start=call.started_at,
@@ -121,7 +141,7 @@ class SpanMaker:
             trace_id=caller.trace_id,
             span_id=new_span_id(),
             parent_id=caller.parent_id,
-            name=OPERATION,
+            name=call.operation.name,
             kind="CLIENT",
             status=SpanStatus(code="ERROR", message=str(error)),
             start=call.started_at,
@@ -133,7 +153,7 @@ class SpanMaker:
 
     def _attributes(self, call: Observed, model: str) -> dict[str, Any]:
         attributes: dict[str, Any] = {
-            "gen_ai.operation.name": OPERATION,
+            "gen_ai.operation.name": call.operation.name,
             "gen_ai.provider.name": PROVIDER,
             "gen_ai.request.model": model,
         }
@@ -147,6 +167,12 @@ class SpanMaker:
                 attributes["gen_ai.request.max_tokens"] = limit
             if stop := fields.get("stop"):
                 attributes["gen_ai.request.stop_sequences"] = [stop] if isinstance(stop, str) else stop
+        if call.streaming:
+            attributes["gen_ai.request.stream"] = True
+        if call.first_chunk_at:
+            attributes["gen_ai.response.time_to_first_chunk"] = (call.first_chunk_at - call.started_at) / 1e9
+        if call.hung_up:
+            attributes["headrace.hung_up"] = True
         if (answer := call.answer) is not None:
             attributes["gen_ai.response.id"] = answer.response_id
             attributes["gen_ai.response.model"] = answer.model

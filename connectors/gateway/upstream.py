@@ -1,20 +1,22 @@
 """Requests to the engines."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from types import TracebackType
 from typing import TypeVar
 
 import msgspec
 
+from headrace.connectors.gateway.errors import OK
 from headrace.streams.errors import HeadraceError
 from headrace.streams.http1.answers import HttpAnswer, MalformedAnswerError
-from headrace.streams.http1.connections import Connections
+from headrace.streams.http1.connections import Connection, Connections
+from headrace.streams.http1.streamed import StreamedAnswer
 
 CONNECT_SECONDS = 5.0
 PROBE_SECONDS = 5.0
-COMPLETIONS = "/v1/chat/completions"
-OK = 200
 T = TypeVar("T")
 
 
@@ -73,14 +75,31 @@ class Upstream:
         for pool in self._pools.values():
             pool.close()
 
-    async def complete(self, endpoint: str, body: bytes) -> HttpAnswer:
-        """Asks an engine for a chat completion.
+    async def complete(self, endpoint: str, path: str, body: bytes) -> HttpAnswer:
+        """Asks an engine for a completion.
 
         Raises:
             Unreachable, ConnectionLost, EngineTimeout.
             MalformedAnswerError: what came is no HTTP answer.
         """
-        return await self._ask(endpoint, "POST", COMPLETIONS, body, self._timeout)
+        return await self._ask(endpoint, "POST", path, body, self._timeout)
+
+    @asynccontextmanager
+    async def stream(self, endpoint: str, path: str, body: bytes) -> AsyncGenerator["EngineStream"]:
+        """Asks an engine for a completion that is read while it comes; there is no time limit.
+
+        The connection is closed, and the engine may stop, where it is left by an exception.
+
+        Raises:
+            Unreachable, ConnectionLost, MalformedAnswerError: as `complete`; also from the answer while it is read.
+        """
+        pool, connection = await self._connect(endpoint)
+        try:
+            yield EngineStream(endpoint, await _streamed(endpoint, connection, _request(pool, "POST", path, body)))
+        except BaseException:  # whatever it was, the rest of the answer is not read
+            connection.close()
+            raise
+        pool.give_back_at_end(connection)
 
     async def served(self, endpoint: str) -> Served | None:
         """What the engine at a URL serves; None where it does not answer."""
@@ -98,23 +117,59 @@ class Upstream:
             return None
 
     async def _ask(self, endpoint: str, method: str, path: str, body: bytes, timeout: float) -> HttpAnswer:
-        pool = self._pools.get(endpoint)
-        if pool is None:
-            pool = self._pools[endpoint] = Connections(endpoint, self._limit)
-        try:
-            connection = await pool.take(CONNECT_SECONDS)
-        except (OSError, TimeoutError) as error:
-            raise Unreachable(f"{endpoint}: {error or 'no connection'}") from error
-        head = (
-            f"{method} {pool.path}{path} HTTP/1.1\r\nhost: {pool.host}\r\naccept: application/json\r\n"
-            f"accept-encoding: identity\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        )
+        pool, connection = await self._connect(endpoint)
         try:
             async with asyncio.timeout(timeout):
-                answer = await connection.ask(head.encode() + body)
+                answer = await connection.ask(_request(pool, method, path, body))
         except TimeoutError as error:
             raise EngineTimeout(f"{endpoint}: no answer within {timeout:g} s") from error
         except OSError as error:
             raise ConnectionLost(f"{endpoint}: {error}") from error
         pool.give_back(connection)
         return answer
+
+    async def _connect(self, endpoint: str) -> tuple[Connections, Connection]:
+        pool = self._pools.get(endpoint)
+        if pool is None:
+            pool = self._pools[endpoint] = Connections(endpoint, self._limit)
+        try:
+            return pool, await pool.take(CONNECT_SECONDS)
+        except (OSError, TimeoutError) as error:
+            raise Unreachable(f"{endpoint}: {error or 'no connection'}") from error
+
+
+class EngineStream:
+    """An engine's answer while it comes; see `StreamedAnswer`, whose errors it turns into this module's."""
+
+    def __init__(self, endpoint: str, answer: StreamedAnswer) -> None:
+        self._endpoint, self._answer = endpoint, answer
+        self.status, self.headers, self.header = answer.status, answer.headers, answer.header
+
+    async def read(self) -> bytes | None:
+        """More of the body, None at its end. Raises ConnectionLost, MalformedAnswerError."""
+        try:
+            return await self._answer.read()
+        except OSError as error:
+            raise ConnectionLost(f"{self._endpoint}: {error}") from error
+
+    async def rest(self) -> bytes:
+        """All that is still to come. Raises as `read`."""
+        try:
+            return await self._answer.rest()
+        except OSError as error:
+            raise ConnectionLost(f"{self._endpoint}: {error}") from error
+
+
+async def _streamed(endpoint: str, connection: Connection, request: bytes) -> StreamedAnswer:
+    try:
+        return await connection.stream(request)
+    except OSError as error:
+        raise ConnectionLost(f"{endpoint}: {error}") from error
+
+
+def _request(pool: Connections, method: str, path: str, body: bytes) -> bytes:
+    head = (
+        f"{method} {pool.path}{path} HTTP/1.1\r\nhost: {pool.host}\r\naccept: application/json, text/event-stream\r\n"
+        f"accept-encoding: identity\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body

@@ -1,7 +1,7 @@
 """What a dialect gives the gateway: its requests as chat completions, and chat completions as its answers.
 
-A dialect is pure: it takes and returns values, and keeps nothing but what one stream needs. The gateway calls the engine,
-records token ids, and answers when the brokers have the span, the same for all of them.
+A dialect is pure: it takes and returns values, and keeps nothing but what one stream needs. The gateway calls the
+engine, records token ids, and answers when the brokers have the span, the same for all of them.
 
 Ids of an answer are derived from the chat completion's `id`, never drawn: the answer, the stream and the span name the
 same response. The span's `response_id` is the `id` of what `Dialect.answer` returns.

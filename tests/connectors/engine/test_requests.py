@@ -155,7 +155,7 @@ def test_plain_answers_carry_no_extensions(client: openai.OpenAI) -> None:
         ({"top_logprobs": 50, "logprobs": True}, 400, "top_logprobs"),
         ({"top_logprobs": 2}, 400, "top_logprobs"),
         ({"stop": ""}, 400, "stop"),
-        ({"stream": True}, 400, "stream"),
+        ({"stream_options": {}}, 400, "stream_options"),
         ({"tools": [{"type": "function"}]}, 400, "tools"),
         ({"presence_penalty": 0.5}, 400, "presence_penalty"),
         ({"model": "gpt-4"}, 404, "model"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import socket
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -29,6 +30,7 @@ RESPONSE_IDS = [7, 8]
 LOGPROBS = [-0.25, -1.5]
 MESSAGES = [{"role": "user", "content": "Please pick the digit 7."}]
 Handler = Callable[[dict[str, Any]], Awaitable[web.StreamResponse]]
+Streamer = Callable[["EventWriter", dict[str, Any]], Awaitable[None]]
 
 
 def completion(request: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -56,20 +58,61 @@ def completion(request: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return answer | changes
 
 
+class EventWriter:
+    """Writes a stream's events as vLLM shapes them."""
+
+    def __init__(self, response: web.StreamResponse) -> None:
+        self.response = response
+
+    async def raw(self, data: str) -> None:
+        await self.response.write(data.encode())
+
+    async def event(self, value: dict[str, Any]) -> None:
+        await self.raw(f"data: {json.dumps(value)}\n\n")
+
+    async def chunk(self, content: str, ids: list[int], finish_reason: str | None = None, **more: Any) -> None:
+        """One chunk of a chat completion; the first word of it brings the prompt's ids."""
+        entries = [{"token": "x", "logprob": -0.5 * i, "bytes": [120], "top_logprobs": []} for i in ids]
+        choice = {"index": 0, "delta": {"content": content}, "logprobs": {"content": entries}, "token_ids": ids}
+        choice["finish_reason"] = finish_reason
+        value = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+        await self.event(value | more)
+
+    async def done(self) -> None:
+        await self.raw("data: [DONE]\n\n")
+
+
 @dataclass
 class StubEngine:
-    """An HTTP server in the place of an engine; `handler` answers."""
+    """An HTTP server in the place of an engine; `handler` answers, or `streamer` where a stream is asked for.
+
+    Attributes:
+        hung_up: streams whose client left before their end.
+    """
 
     url: str
     requests: list[dict[str, Any]] = field(default_factory=list)
     handler: Handler | None = None
+    streamer: Streamer | None = None
+    hung_up: int = 0
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         fields = await request.json()
         self.requests.append(fields)
+        if fields.get("stream") and self.streamer is not None:
+            return await self._stream(request, fields, self.streamer)
         if self.handler is not None:
             return await self.handler(fields)
         return web.json_response(completion(fields))
+
+    async def _stream(self, request: web.Request, fields: dict[str, Any], streamer: Streamer) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        try:
+            await streamer(EventWriter(response), fields)
+        except ConnectionError:
+            self.hung_up += 1
+        return response
 
     async def models(self, request: web.Request) -> web.StreamResponse:
         del request
@@ -88,6 +131,7 @@ async def serve_stub(port: int = 0) -> AsyncIterator[StubEngine]:
     stub = StubEngine(f"http://127.0.0.1:{port}")
     app = web.Application()
     app.router.add_post("/v1/chat/completions", stub.answer)
+    app.router.add_post("/v1/completions", stub.answer)
     app.router.add_get("/v1/models", stub.models)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
@@ -130,6 +174,19 @@ class GatewayClient:
         body = {"model": "policy", "messages": MESSAGES} | fields
         async with self.session.post(url, json=body, headers=headers) as response:
             return response.status, await response.json(), dict(response.headers)
+
+    def streaming(self, headers: dict[str, str] | None = None, **fields: Any) -> Any:
+        """A streamed call; use it as a context manager."""
+        body = {"model": "policy", "messages": MESSAGES, "stream": True} | fields
+        return self.session.post(self.rollout_url(), json=body, headers=headers)
+
+    async def wait_for_spans(self, count: int) -> list[Span]:
+        """Those written, once there are so many."""
+        for _ in range(100):
+            if len(found := await self.spans()) >= count:
+                return found
+            await asyncio.sleep(0.05)
+        raise AssertionError(f"{len(found)} spans, not {count}")
 
     async def spans(self) -> list[Span]:
         """Those written since the gateway was started."""

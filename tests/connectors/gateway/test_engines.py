@@ -1,6 +1,7 @@
 """Which engine is called, and the versions recorded for engines that do not report theirs."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -8,8 +9,9 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from headrace.connectors.gateway.engines import Engines
+from headrace.connectors.gateway.engines import DOWN_SECONDS, STICKY_SLACK, Engines
 from headrace.connectors.gateway.errors import CallError
+from headrace.connectors.gateway.retry_after import seconds_of
 from headrace.schemas.records import WorkerState
 
 StartGateway = Callable[..., Awaitable[Any]]
@@ -103,3 +105,62 @@ async def test_a_load_that_began_in_the_middle_of_a_call_is_its_newest_version(
     await gateway.chat()
     versions = (await gateway.span()).llm.policy_version
     assert (versions.min, versions.max) == (3, 4)
+
+
+async def test_a_rollout_goes_back_to_the_engine_of_its_last_call() -> None:
+    engines, live = make(engine("a"), engine("b"), engine("c"))
+    chosen = {r: await engines.acquire(None, 0, r) for r in ("r1", "r2", "r3")}
+    assert len({found.endpoint for found in chosen.values() if found}) == 3
+    for rollout_id, found in reversed(chosen.items()):
+        assert found is not None
+        found.in_flight = STICKY_SLACK
+        assert engines.pick(None, rollout_id) is found
+        found.in_flight += 1
+        assert engines.pick(None, rollout_id) is not found
+        found.in_flight = 0
+    first = chosen["r1"]
+    assert first is not None
+    live[:] = [msgspec.structs.replace(s, loaded_version=1) if s.endpoint != first.endpoint else s for s in live]
+    engines.refresh()
+    assert engines.pick(None, "r1") is not first  # an older version
+
+
+async def test_the_rollouts_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.connectors.gateway.engines.REMEMBERED", 2)
+    engines, _ = make(engine("a"), engine("b"))
+    for rollout_id in ("r1", "r2", "r1", "r3"):
+        await engines.acquire(None, 0, rollout_id)
+    remembered = engines._last  # pyright: ignore[reportPrivateUsage]
+    assert list(remembered) == ["r1", "r3"]
+
+
+async def test_an_engine_that_goes_on_refusing_is_let_alone_longer() -> None:
+    engines, _ = make(engine("a"))
+    (found,) = engines.all()
+    pauses = []
+    for _ in range(6):
+        engines.mark_down(found)
+        again = found.down_until
+        engines.mark_down(found)  # calls that fail together count once
+        pauses.append(found.down_until - time.monotonic())
+        assert found.down_until - again < DOWN_SECONDS
+        found.down_until = 0
+    assert pauses == pytest.approx([0.25, 0.5, 1, 2, 2, 2], abs=0.1)
+    engines.mark_down(found, 30)
+    assert found.down_until - time.monotonic() == pytest.approx(30, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("3", 3),
+        (" 0.5 ", 0.5),
+        ("Thu, 01 Jan 1970 00:01:00 GMT", 40),
+        ("Thu, 01 Jan 1970 00:00:01 GMT", 0),
+        ("soon", None),
+        ("-1", None),
+        ("", None),
+    ],
+)
+def test_retry_after_is_a_number_or_a_date(value: str, seconds: float | None) -> None:
+    assert seconds_of(value, now=20) == seconds

@@ -1,0 +1,38 @@
+"""What clients may ask of the gateway: one entry for each path that calls a model."""
+
+import msgspec
+
+from headrace.connectors.gateway.dialects.base import Dialect
+
+CHAT_PATH = "/v1/chat/completions"
+TEXT_PATH = "/v1/completions"
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """A kind of model call.
+
+    Attributes:
+        path: where clients ask for it, below the base URL.
+        upstream: what the engine is asked.
+        name: `gen_ai.operation.name` of its spans.
+        dialect: translates requests and answers; None where they are passed on as they are.
+    """
+
+    path: str
+    upstream: str
+    name: str
+    dialect: Dialect | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the engine completes a text, and has no messages."""
+        return self.upstream == TEXT_PATH
+
+
+CHAT = Operation(CHAT_PATH, CHAT_PATH, "chat")
+TEXT = Operation(TEXT_PATH, TEXT_PATH, "text_completion")
+DIALECTS: tuple[Dialect, ...] = ()
+OPERATIONS: dict[str, Operation] = {
+    operation.path: operation
+    for operation in (CHAT, TEXT, *(Operation(dialect.path, CHAT_PATH, "chat", dialect) for dialect in DIALECTS))
+}

@@ -1,0 +1,54 @@
+"""Writes the spans of calls; returns when the brokers have them."""
+
+import asyncio
+from datetime import timedelta
+
+from headrace.connectors.gateway.errors import BAD_GATEWAY, TOO_LARGE, UNAVAILABLE, CallError
+from headrace.connectors.gateway.spans import Observed, SpanMaker
+from headrace.schemas.records import Span
+from headrace.streams.codec import EncodeError
+from headrace.streams.errors import RecordTooLargeError
+from headrace.streams.kafka.acked_producer import AckedProducer, DeliveryError
+from headrace.streams.tracecontext import format_traceparent
+
+
+class Recorder:
+    """One a process.
+
+    Args:
+        wait: for an acknowledgement.
+    """
+
+    def __init__(self, producer: AckedProducer, spans: SpanMaker, wait: timedelta) -> None:
+        self._producer, self._spans, self._wait = producer, spans, wait.total_seconds()
+
+    async def record(self, call: Observed) -> None:
+        """Returns when the brokers have the span.
+
+        Raises:
+            CallError: 413 where the call is too large for a record, 503 where no broker acknowledged in time. A span
+                that says so is written all the same.
+        """
+        try:
+            return await self._send(self._spans(call))
+        except RecordTooLargeError as error:
+            refusal = CallError(TOO_LARGE, "record_too_large", f"the call cannot be recorded: {error}")
+        except EncodeError as error:
+            refusal = CallError(BAD_GATEWAY, "engine_garbage", f"the call cannot be recorded: {error}")
+        call.fail(refusal)
+        try:
+            await self._send(self._spans(call, bodies=False))
+        except (RecordTooLargeError, EncodeError):
+            await self._send(self._spans.bare(call))
+        raise refusal
+
+    async def _send(self, span: Span) -> None:
+        headers = [("traceparent", format_traceparent(span.trace_id, span.span_id))]
+        try:
+            async with asyncio.timeout(self._wait):
+                await self._producer.send(span, headers)  # type: ignore[arg-type]
+        except TimeoutError as error:
+            message = f"no broker acknowledged the span within {self._wait:g} s"
+            raise CallError(UNAVAILABLE, "broker_unavailable", message) from error
+        except DeliveryError as error:
+            raise CallError(UNAVAILABLE, "broker_unavailable", f"the span was not written: {error}") from error
