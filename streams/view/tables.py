@@ -4,7 +4,19 @@ Times are microseconds since the epoch (UTC), those of spans nanoseconds. JSON i
 into. `log_partition`, `log_offset` and `log_at` say where the record behind a row stands, and when it was appended.
 """
 
-from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, MetaData, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 
 metadata = MetaData()
 
@@ -18,6 +30,11 @@ def _log(*, key: bool = True) -> tuple[Column[int], Column[int], Column[int]]:
         Column("log_offset", BigInteger, primary_key=key, nullable=False),
         Column("log_at", BigInteger, nullable=False),
     )
+
+
+def _where_given(name: str, column: str) -> Index:
+    where = text(f"{column} IS NOT NULL")
+    return Index(name, column, sqlite_where=where, postgresql_where=where)
 
 
 offsets = Table(
@@ -119,6 +136,9 @@ spans = Table(
     Column("request", Text),
     Column("response", Text),
     UniqueConstraint("rollout_id", "attempt_id", "trace_id", "span_id", name="spans_identity"),
+    Index("spans_by_trace", "trace_id"),
+    _where_given("spans_by_response", "response_id"),
+    _where_given("spans_by_session", "session_id"),
 )
 
 rewards = Table(
