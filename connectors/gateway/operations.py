@@ -1,5 +1,7 @@
 """What clients may ask of the gateway: one entry for each path that calls a model."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from headrace.connectors.gateway.dialects.base import Dialect
@@ -31,8 +33,9 @@ class Operation(msgspec.Struct, frozen=True):
 
 CHAT = Operation(CHAT_PATH, CHAT_PATH, "chat")
 TEXT = Operation(TEXT_PATH, TEXT_PATH, "text_completion")
-DIALECTS: tuple[Dialect, ...] = ()
-OPERATIONS: dict[str, Operation] = {
-    operation.path: operation
-    for operation in (CHAT, TEXT, *(Operation(dialect.path, CHAT_PATH, "chat", dialect) for dialect in DIALECTS))
-}
+
+
+def operations(dialects: Iterable[Dialect] = ()) -> dict[str, Operation]:
+    """By path all that clients may ask for."""
+    translated = [Operation(dialect.path, CHAT_PATH, CHAT.name, dialect) for dialect in dialects]
+    return {operation.path: operation for operation in (CHAT, TEXT, *translated)}

@@ -4,8 +4,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
+from headrace.connectors.gateway.dialects.anthropic import MessagesDialect
+from headrace.connectors.gateway.dialects.responses import ResponsesDialect
+from headrace.connectors.gateway.dialects.responses.history import History
 from headrace.connectors.gateway.engines import Engines
 from headrace.connectors.gateway.gateway import Gateway
+from headrace.connectors.gateway.operations import operations
 from headrace.connectors.gateway.recorder import Recorder
 from headrace.connectors.gateway.server import Server
 from headrace.connectors.gateway.settings import GatewaySettings
@@ -67,7 +71,8 @@ async def run_gateway(
     async with Upstream(settings.gateway_engine_timeout, MAX_ANSWER_BYTES) as upstream:
         spans = SpanMaker(worker_id, headrace_version())
         gateway = Gateway(settings, engines, upstream, Recorder(producer, spans, settings.gateway_broker_wait))
-        server = Server(gateway, engines, settings.gateway_max_body_bytes)
+        dialects = (MessagesDialect(), ResponsesDialect(History(settings.gateway_history_bytes)))
+        server = Server(gateway, engines, operations(dialects), settings.gateway_max_body_bytes)
         announcer = _announcer(settings, producer, gateway, worker_id, url, policy)
         watching = asyncio.create_task(_watch(engines, upstream))
         try:

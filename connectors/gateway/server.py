@@ -1,7 +1,7 @@
 """The gateway's HTTP side."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
@@ -13,7 +13,7 @@ from headrace.connectors.gateway.caller import ANSWER_ROLLOUT_HEADER, Caller, id
 from headrace.connectors.gateway.engines import Engines
 from headrace.connectors.gateway.errors import BAD_REQUEST, METHOD_NOT_ALLOWED, NOT_FOUND, TOO_LARGE, CallError
 from headrace.connectors.gateway.gateway import Gateway, Reply
-from headrace.connectors.gateway.operations import OPERATIONS, Operation
+from headrace.connectors.gateway.operations import Operation
 from headrace.connectors.serving import EventStream, HttpServer, Request, while_there
 
 MODELS = "/v1/models"
@@ -40,15 +40,17 @@ class Server(HttpServer):
     A client that goes away ends its call if the answer is streamed, and only then; the span is written all the same.
     """
 
-    def __init__(self, gateway: Gateway, engines: Engines, max_body_bytes: int) -> None:
+    def __init__(
+        self, gateway: Gateway, engines: Engines, operations: Mapping[str, Operation], max_body_bytes: int
+    ) -> None:
         super().__init__(self._handle, max_body_bytes, GRACE_SECONDS)
-        self._gateway, self._engines = gateway, engines
+        self._gateway, self._engines, self._operations = gateway, engines, operations
 
     async def _handle(self, request: Request) -> web.StreamResponse:
         operation = None
         try:
             rollout_id, attempt_id, path = split_path(request.raw_path.partition("?")[0])
-            operation = OPERATIONS.get(path)
+            operation = self._operations.get(path)
             if operation is not None:
                 return await self._call(request, operation, rollout_id, attempt_id)
             return web.Response(body=self._look(request.method, path), content_type=JSON)
@@ -82,7 +84,7 @@ class Server(HttpServer):
         if path == "/v1/embeddings":
             raise CallError(NOT_FOUND, "not_supported", "embeddings are not served here; ask a server of such models")
         if path not in (MODELS, "/health") and not path.startswith(MODELS + "/"):
-            known = ", ".join(OPERATIONS)
+            known = ", ".join(self._operations)
             raise CallError(NOT_FOUND, "not_found", f"no such path: {path}; there are {known} and {MODELS}")
         if method not in ("GET", "HEAD"):
             raise CallError(METHOD_NOT_ALLOWED, "method_not_allowed", f"{path} takes GET only")
