@@ -107,6 +107,8 @@ class Receiver:
         except HeadraceError as error:  # of the brokers, or of the store of large records
             return refused(content_type, UNAVAILABLE, str(error)[:MESSAGE_CHARACTERS], RETRY_SECONDS)
         self._count(decoded, prepared)
+        if not decoded.refused and not prepared.refused:
+            return taken(content_type)
         return taken(content_type, len(prepared.refused), _message(decoded, prepared))
 
     async def _send(self, prepared: Prepared) -> None:
@@ -131,11 +133,10 @@ class Receiver:
         counters = self.counters
         counters["spans"] += prepared.spans
         counters["rewards"] += len(decoded.rewards)
-        for one in prepared.refused:
-            counters[one.code] += 1
-        for one in decoded.refused:
-            if one.raw is None:
-                counters[one.code] += 1
+        if not decoded.refused and not prepared.refused:
+            return
+        counters.update(one.code for one in prepared.refused)
+        counters.update(one.code for one in decoded.refused if one.raw is None)
         if prepared.refused:
             log.warning("%d spans of a request were refused: %s", len(prepared.refused), prepared.refused[0].code)
 

@@ -8,6 +8,7 @@ import msgspec
 
 from headrace.schemas.records import Assembled, Diagnostics, LogPosition, Source, Trajectory
 from headrace.streams.assembly.records import Positions, RolloutRecords
+from headrace.streams.assembly.segments import number_of
 from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.trajectory import assemble
 
@@ -18,11 +19,16 @@ ASSEMBLY_FAILED = "assembly_failed"
 
 
 class Closed(msgspec.Struct):
-    """A trajectory that is to be written, and the ids of the rewards in it."""
+    """A trajectory that is to be written, and the ids of the rewards in it.
+
+    Attributes:
+        traces: hashes of an external rollout's, packed.
+    """
 
     trajectory: Trajectory
     partition: int  # of the rollout
     reward_ids: list[str]
+    traces: bytes = b""
 
     def assembled(self, position: LogPosition, now: int) -> Assembled:
         """The assembler's memory of the rollout, once the trajectory has its place."""
@@ -35,6 +41,8 @@ class Closed(msgspec.Struct):
             revision=trajectory.revision,
             reward_ids=self.reward_ids,
             source=trajectory.source or Source(partition=self.partition),
+            segment=number_of(trajectory.rollout_id),
+            traces=self.traces,
             at=now,
         )
 

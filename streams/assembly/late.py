@@ -40,7 +40,7 @@ class Revisions:
     def revise(self, late: LateRewards, places: Mapping[tuple[int, str], int], now: int) -> Revised:
         """The next revisions; `places` are the offsets of each rollout's Assembled."""
         result = Revised()
-        former = self._former(places)
+        former = self.former(places)
         fresh: dict[tuple[int, str], list[LoggedReward]] = {}
         for number, rollouts in late.items():
             for rollout_id, rewards in rollouts.items():
@@ -58,7 +58,8 @@ class Revisions:
             self._revise(former[key], rewards, found, now, result)
         return result
 
-    def _former(self, places: Mapping[tuple[int, str], int]) -> dict[tuple[int, str], Assembled]:
+    def former(self, places: Mapping[tuple[int, str], int]) -> dict[tuple[int, str], Assembled]:
+        """What is remembered of closed rollouts, by partition and rollout_id; `places` are the offsets."""
         offsets: dict[int, list[int]] = {}
         for (number, _), offset in places.items():
             offsets.setdefault(number, []).append(offset)
@@ -82,7 +83,7 @@ class Revisions:
             records.add_reward(reward.record, reward.offset, reward.at)
         trajectory = self._assembler(records, now, revision=former.revision + 1, supersedes=former.trajectory)
         reward_ids = [*former.reward_ids, *(reward.record.reward_id for reward in rewards)]
-        result.written.append(Closed(trajectory, number, reward_ids))
+        result.written.append(Closed(trajectory, number, reward_ids, former.traces))
         result.counters["revisions"] += 1
 
     def _refuse(self, number: int, rewards: list[LoggedReward], result: Revised) -> None:

@@ -8,11 +8,13 @@ from typing import cast
 from headrace.schemas.records import Assembled, AttemptEvent, LogPosition, Record, Reward, Span
 from headrace.streams.assembly.closed import CLOSED, Assembler, Closed, leave_out, leave_out_all
 from headrace.streams.assembly.closing import Closing, Step
+from headrace.streams.assembly.external import ORIGIN
 from headrace.streams.assembly.late import Revisions
 from headrace.streams.assembly.memory import OpenRollout, PartitionMemory
 from headrace.streams.assembly.outside import ExternalRollouts
 from headrace.streams.assembly.records import LoggedReward, Positions, RolloutRecords
 from headrace.streams.assembly.restoring import Restorer, state_of
+from headrace.streams.assembly.segments import base_of, ends_the_rollout, number_of, pack_traces, unpack_traces
 from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.sources import SourceReader
 from headrace.streams.ends import Verdict, is_end
@@ -92,13 +94,15 @@ class AssemblyProcessor(Processor):
 
     def _read_span(self, memory: PartitionMemory, span: Span, entry: LogEntry) -> None:
         self.count("spans")
-        if memory.is_closed(span.rollout_id):
+        if memory.doubts(span):
+            memory.doubtful.append((span, entry))
+            return
+        rollout = memory.rollout_of_span(span, entry)
+        if rollout is None:
             self.count(LATE_AFTER_CLOSE)
+        elif rollout.knows_span(entry.offset):
             return
-        rollout = memory.rollout(span.rollout_id, entry)
-        if rollout.knows_span(entry.offset):
-            return
-        if rollout.records.add_span(span, entry.offset, entry.at // 1000):
+        elif rollout.records.add_span(span, entry.offset, entry.at // 1000):
             self._outside.read_span(memory, rollout, span, entry)
         else:
             self.count("duplicate_spans")
@@ -106,18 +110,38 @@ class AssemblyProcessor(Processor):
     def _read_reward(self, memory: PartitionMemory, reward: Reward, entry: LogEntry) -> None:
         self.count("rewards")
         at = entry.at // 1000
+        rollout_id = memory.segments.of_reward(reward)
         if not math.isfinite(reward.value):
             self.refuse(entry, NOT_FINITE, f"reward {reward.reward_id} is {reward.value}")
-        elif memory.is_closed(reward.rollout_id):
-            memory.late.setdefault(reward.rollout_id, []).append(LoggedReward(reward, entry.offset, at))
+        elif memory.is_closed(rollout_id):
+            if memory.doubts_before(reward):
+                memory.doubtful.append((reward, entry))
+            else:
+                memory.late.setdefault(rollout_id, []).append(LoggedReward(reward, entry.offset, at))
         else:
-            rollout = memory.rollout(reward.rollout_id, entry)
+            rollout = memory.rollout(rollout_id, entry)
             if rollout.knows_reward(entry.offset):
                 return
             if rollout.records.add_reward(reward, entry.offset, at):
                 self._outside.read_record(memory, rollout, entry)
             else:
                 self.count("duplicate_rewards")
+            if ends_the_rollout(reward):
+                self._outside.read_end_asked(memory, rollout, entry)
+
+    def _read_doubtful(self) -> None:
+        """Reads what may belong to a next segment again, now with the traces of the segments before."""
+        doubts = [memory for memory in self._memories.values() if memory.doubtful]
+        places = {(memory.number, last): at for memory in doubts for last, at in memory.unread_traces().items()}
+        former = self._revisions.former(places)
+        for number, last in places:
+            assembled = former.get((number, last))
+            traces = unpack_traces(assembled.traces) if assembled is not None else {}
+            self._memories[number].segments.remember(base_of(last), traces)
+        for memory in doubts:
+            for record, entry in memory.take_doubtful():
+                self.read(record, entry)
+            memory.in_order()
 
     def _read_event(self, memory: PartitionMemory, event: AttemptEvent, entry: LogEntry) -> None:
         self.count("events")
@@ -208,9 +232,11 @@ class AssemblyProcessor(Processor):
 
     @property
     def ready(self) -> bool:
-        return self._outside.ready or any(m.done or m.waiting or m.late or m.removed for m in self._memories.values())
+        memories = self._memories.values()
+        return self._outside.ready or any(m.done or m.waiting or m.late or m.removed or m.doubtful for m in memories)
 
     def collect(self, now: int) -> Output:
+        self._read_doubtful()
         self._refuse_unknown()
         writing = [*self._collect_late(now), *self._collect_closed(now)]
         freed = self._collect_freed(now)
@@ -266,9 +292,9 @@ class AssemblyProcessor(Processor):
             records = rollout.records
             limit = rollout.closing.barrier if rollout.closing is not None else None
             trajectory = self._assembler(records, now, limit=limit)
-            written.append(
-                Closed(trajectory, records.partition, [r.record.reward_id for r in records.rewards_before(limit)])
-            )
+            traces = memory.close_external(rollout, limit) if trajectory.origin == ORIGIN else b""
+            reward_ids = [r.record.reward_id for r in records.rewards_before(limit)]
+            written.append(Closed(trajectory, records.partition, reward_ids, traces))
             memory.forget(records.rollout_id)
             if limit is not None:
                 self._past_the_barrier(memory, records, limit)
@@ -282,7 +308,12 @@ class AssemblyProcessor(Processor):
         late = [reward for reward in records.rewards.values() if reward.offset >= limit.rewards]
         if late:
             memory.late.setdefault(records.rollout_id, []).extend(late)
-        self.count(LATE_AFTER_CLOSE, sum(span.offset >= limit.spans for span in records.spans.values()))
+        beyond = {span.offset: span.record for span in records.spans.values() if span.offset >= limit.spans}
+        if beyond and memory.segments.has_closed(records.rollout_id):
+            entries = self._sources.entries("spans", memory.number, beyond)
+            memory.doubtful += [(beyond[entry.offset], entry) for entry in entries]
+        else:
+            self.count(LATE_AFTER_CLOSE, len(beyond))
 
     def _reread(self, rollouts: Sequence[OpenRollout]) -> None:
         """Brings back the records that were freed, in the log's order with those that came later."""
@@ -325,6 +356,8 @@ class AssemblyProcessor(Processor):
                             rollout_id=rollout_id,
                             state=state_of(latest),
                             attempt_id=latest.attempt_id if latest is not None else None,
+                            segment=number_of(rollout_id),
+                            traces=pack_traces(rollout.former),
                             source=rollout.free(),
                             at=now,
                         )

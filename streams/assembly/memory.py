@@ -1,15 +1,25 @@
 """What the assembler knows of one partition: open rollouts, and of closed ones where their Assembled lies."""
 
 from collections.abc import Iterable
+from operator import itemgetter
 
 import msgspec
 
 from headrace.schemas.packing import pack_offsets
-from headrace.schemas.records import Assembled, Source
+from headrace.schemas.records import Assembled, Reward, Source, Span
 from headrace.streams.assembly.closing import Closing
 from headrace.streams.assembly.external import Unstarted
 from headrace.streams.assembly.offsets import PackedOffsets
-from headrace.streams.assembly.records import LoggedReward, RolloutRecords
+from headrace.streams.assembly.records import LoggedReward, Positions, RolloutRecords
+from headrace.streams.assembly.segments import (
+    Segments,
+    Traces,
+    number_of,
+    pack_traces,
+    segment,
+    trace_hash,
+    unpack_traces,
+)
 from headrace.streams.hashed_ids import HashedIds
 from headrace.streams.kafka.transactional import LogEntry
 
@@ -26,6 +36,8 @@ class OpenRollout(msgspec.Struct):
         seen_at: append time of its last span or reward, microseconds.
         signed_at: log time of the last sign of activity that the assembler wrote of it, microseconds.
         root_status: status code of the root span, once a trace's root has ended.
+        end_asked: feedback says that nothing more comes.
+        former: the traces of the segments before this one.
         assembled: offset of its last Assembled, -1 where there is none.
     """
 
@@ -37,6 +49,8 @@ class OpenRollout(msgspec.Struct):
     seen_at: int = 0
     signed_at: int = 0
     root_status: str | None = None
+    end_asked: bool = False
+    former: Traces = msgspec.field(default_factory=Traces)
     ending: bool = False  # its end is written, and not read back yet
     assembled: int = -1
 
@@ -77,16 +91,27 @@ class OpenRollout(msgspec.Struct):
     def freed(self) -> bool:
         return self.freed_spans is not None
 
+    def traces(self, limit: Positions | None) -> Traces:
+        """The traces of its spans before a limit, and of the segments before this one."""
+        spans = self.records.spans_before(limit)
+        return {**self.former, **dict.fromkeys(trace_hash(logged.record.trace_id) for logged in spans)}
+
 
 class PartitionMemory(msgspec.Struct):
     """Of each topic the first record of every rollout that is held says how far offsets may be committed.
 
     The dicts of first offsets are in the order of the log, because records come in it.
+
+    Attributes:
+        doubtful: spans that may open the next segment of a closed rollout, once its traces were read, and the rewards
+            after them.
     """
 
     number: int
     open: dict[str, OpenRollout] = msgspec.field(default_factory=dict[str, OpenRollout])
     closed: HashedIds = msgspec.field(default_factory=HashedIds)  # with the offset of its Assembled
+    segments: Segments = msgspec.field(default_factory=Segments)
+    doubtful: list[tuple[Span | Reward, LogEntry]] = msgspec.field(default_factory=list[tuple[Span | Reward, LogEntry]])
     closing: dict[str, OpenRollout] = msgspec.field(default_factory=dict[str, OpenRollout])  # ended, not yet closed
     done: list[OpenRollout] = msgspec.field(default_factory=list[OpenRollout])  # may be assembled
     waiting: set[str] = msgspec.field(default_factory=set[str])  # to be freed
@@ -115,6 +140,54 @@ class PartitionMemory(msgspec.Struct):
                 self.held[rollout_id] = entry.at
         return rollout
 
+    def rollout_of_span(self, span: Span, entry: LogEntry) -> OpenRollout | None:
+        """The open rollout, or the next segment of a closed one, that a span belongs to; None where it is late.
+
+        `doubts` comes first.
+        """
+        rollout_id = self.segments.current(span.rollout_id)
+        if not self.is_closed(rollout_id):
+            rollout = self.rollout(rollout_id, entry)
+            return None if rollout.former and trace_hash(span.trace_id) in rollout.former else rollout
+        if not self._may_open_next(rollout_id, span):
+            return None
+        traces = self.segments.traces(span.rollout_id) or {}
+        if trace_hash(span.trace_id) in traces:
+            return None
+        number = number_of(rollout_id) + 1
+        rollout_id = segment(span.rollout_id, number)
+        self.segments.opened(rollout_id)
+        rollout = self.rollout(rollout_id, entry)
+        rollout.former = traces
+        return rollout
+
+    def _may_open_next(self, rollout_id: str, span: Span) -> bool:
+        return span.trace_id != span.rollout_id and self.segments.has_closed(rollout_id)
+
+    def doubts(self, span: Span) -> bool:
+        """Whether a span may open the next segment of a rollout whose traces are not in memory."""
+        if span.rollout_id in self.open:
+            return False
+        last = self.segments.current(span.rollout_id)
+        may = self.is_closed(last) and self._may_open_next(last, span)
+        return may and self.segments.traces(span.rollout_id) is None
+
+    def doubts_before(self, reward: Reward) -> bool:
+        """Whether a span before it may open the segment that a reward goes to."""
+        return any(record.rollout_id == reward.rollout_id for record, _ in self.doubtful)
+
+    def unread_traces(self) -> dict[str, int]:
+        """The last segments whose traces doubtful records need, and where their Assembled lies."""
+        ids = {record.rollout_id for record, _ in self.doubtful}
+        lasts = [self.segments.current(base) for base in ids if self.segments.traces(base) is None]
+        return {last: place for last in lasts if (place := self.closed.get(last)) is not None}
+
+    def close_external(self, rollout: OpenRollout, limit: Positions | None) -> bytes:
+        """An external rollout closes; its traces, packed."""
+        traces = rollout.traces(limit)
+        self.segments.closed(rollout.records.rollout_id, traces)
+        return pack_traces(traces)
+
     def release(self, rollout_id: str) -> None:
         """Lets the offsets of a rollout's records be committed."""
         self.held.pop(rollout_id, None)
@@ -132,10 +205,22 @@ class PartitionMemory(msgspec.Struct):
     def first_needed(self, topic: str) -> int | None:
         """The first offset of a topic that is still held."""
         offset = next(iter(self.first[topic].values()), None)
+        needed = [offset] if offset is not None else []
+        if self.doubtful:
+            needed += [entry.offset for _, entry in self.doubtful if entry.topic == topic]
         if topic == "rewards" and self.late:
-            late = min(reward.offset for rewards in self.late.values() for reward in rewards)
-            return late if offset is None else min(late, offset)
-        return offset
+            needed += [reward.offset for rewards in self.late.values() for reward in rewards]
+        return min(needed, default=None)
+
+    def take_doubtful(self) -> list[tuple[Span | Reward, LogEntry]]:
+        """The doubtful records, to be read again."""
+        doubtful, self.doubtful = self.doubtful, []
+        return doubtful
+
+    def in_order(self) -> None:
+        """Puts what is held into the order of the log, after records were read later than their turn."""
+        self.held = dict(sorted(self.held.items(), key=itemgetter(1)))
+        self.first = {topic: dict(sorted(first.items(), key=itemgetter(1))) for topic, first in self.first.items()}
 
     def open_too_long(self, now: int) -> list[str]:
         """Rollouts that are held for longer than a minute, and wait for nothing that comes by itself."""
@@ -163,12 +248,13 @@ class PartitionMemory(msgspec.Struct):
                 self.closed.discard(rollout_id)
             else:
                 continue
+            self.segments.forget(rollout_id)
             self.removed.append(rollout_id)
         return given_up
 
 
 def restored(assembled: Assembled, records: RolloutRecords, offset: int) -> OpenRollout:
     """A rollout that was freed before; `records` has its attempt events, `offset` is that of its Assembled."""
-    rollout = OpenRollout(records, assembled=offset)
+    rollout = OpenRollout(records, assembled=offset, former=unpack_traces(assembled.traces))
     rollout.keep_only(assembled.source)
     return rollout

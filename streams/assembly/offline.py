@@ -12,6 +12,7 @@ from headrace.streams.assembly.closing import Closing, Step
 from headrace.streams.assembly.drop import LATE
 from headrace.streams.assembly.recognise import is_model_call
 from headrace.streams.assembly.records import Positions, RolloutRecords
+from headrace.streams.assembly.segments import ends_the_rollout, segment, segment_of_reward
 from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.trajectory import assemble
 from headrace.streams.assembly.values import span_attributes
@@ -91,7 +92,7 @@ class OfflineAssembler:
 
     def add_reward(self, reward: Reward) -> None:
         """Take a reward. A late one makes a revision; one for a rollout that nobody knows is counted."""
-        name = self._current(reward.rollout_id)
+        name = segment_of_reward(reward, self._segments.get(reward.rollout_id, 1))
         rollout = self.rollouts.get(name)
         if rollout is None:
             if reward.rollout_id not in self.tasks:
@@ -99,7 +100,10 @@ class OfflineAssembler:
                 return
             rollout = self._rollout(name)
         offset = self._offset()
-        if not rollout.records.add_reward(reward, offset, offset) or rollout.trajectory is None:
+        new = rollout.records.add_reward(reward, offset, offset)
+        if rollout.external and ends_the_rollout(reward):
+            self._end_external(rollout)
+        if not new or rollout.trajectory is None:
             return
         if rollout.limit is not None and reward.attempt_id in (None, rollout.trajectory.attempt_id):
             rollout.limit = Positions(rollout.limit.spans, self._next)
@@ -162,8 +166,7 @@ class OfflineAssembler:
         return self._next - 1
 
     def _current(self, rollout_id: str) -> str:
-        segment = self._segments.get(rollout_id, 1)
-        return rollout_id if segment == 1 else f"{rollout_id}~{segment}"
+        return segment(rollout_id, self._segments.get(rollout_id, 1))
 
     def _segment(self, span: Span) -> str:
         """The segment a span belongs to; after the close of an external rollout a new trace opens the next one."""
@@ -172,7 +175,7 @@ class OfflineAssembler:
         if current is None or not (last > 1 or (current.external and current.closed)):
             return span.rollout_id
         for number in range(1, last + 1):
-            earlier = span.rollout_id if number == 1 else f"{span.rollout_id}~{number}"
+            earlier = segment(span.rollout_id, number)
             known = self.rollouts[earlier].records.spans.values()
             if any(other.record.trace_id == span.trace_id for other in known):
                 return earlier

@@ -61,7 +61,7 @@ class ExternalRollouts:
         self.read_record(memory, rollout, entry)
         if ends_the_trace(span):
             rollout.root_status = span.status.code
-        if span.rollout_id in memory.external:
+        if rollout.records.rollout_id in memory.external:
             self._alive(memory, rollout, entry.at)
 
     def read_record(self, memory: PartitionMemory, rollout: OpenRollout, entry: LogEntry) -> None:
@@ -70,6 +70,12 @@ class ExternalRollouts:
         if rollout.unstarted is None and not rollout.records.judge.attempts and rollout.closing is None:
             rollout.unstarted = Unstarted(entry.at)
             memory.unstarted[rollout.records.rollout_id] = rollout
+
+    def read_end_asked(self, memory: PartitionMemory, rollout: OpenRollout, entry: LogEntry) -> None:
+        """Feedback of an open rollout that says that nothing more comes."""
+        rollout.end_asked = True
+        if rollout.records.rollout_id in memory.external:
+            self._end(memory, rollout, entry.at)
 
     def read_event(
         self, memory: PartitionMemory, rollout: OpenRollout, event: AttemptEvent, verdict: Verdict, entry: LogEntry
@@ -86,7 +92,7 @@ class ExternalRollouts:
             self._alive(memory, rollout, entry.at)
 
     def _alive(self, memory: PartitionMemory, rollout: OpenRollout, now: int) -> None:
-        if rollout.root_status is not None:
+        if rollout.root_status is not None or rollout.end_asked:
             self._end(memory, rollout, now)
         elif rollout.seen_at and now - rollout.signed_at >= ACTIVITY_SECONDS * 1e6:
             rollout.signed_at = now

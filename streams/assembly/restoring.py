@@ -12,7 +12,7 @@ from headrace.streams.assembly.records import RolloutRecords
 from headrace.streams.assembly.sources import SourceReader
 from headrace.streams.ends import Attempt
 from headrace.streams.kafka.log_reader import LogReader
-from headrace.streams.kafka.messages import ASSEMBLED_STATE, Headers, Message
+from headrace.streams.kafka.messages import ASSEMBLED_ORIGIN, ASSEMBLED_STATE, Headers, Message
 from headrace.streams.kafka.transactional import LogEntry
 from headrace.streams.kafka.transactional.intake import Intake, RefusedError
 from headrace.streams.settings import Settings
@@ -20,6 +20,7 @@ from headrace.streams.settings import Settings
 ASSEMBLED = "assembled"
 OPEN, WAITING = "open", "waiting"
 CLOSED_HEADERS = [(ASSEMBLED_STATE, CLOSED.encode())]
+EXTERNAL_HEADERS = [*CLOSED_HEADERS, (ASSEMBLED_ORIGIN, ORIGIN.encode())]
 NO_OFFSET = 1 << 62
 Refuse = Callable[[LogEntry, str, str], None]
 
@@ -62,9 +63,13 @@ class Restorer:
         rollout_id = intake.text_of_key(ASSEMBLED, message)
         if message.value() is None:  # removed long after its close: nothing of it comes any more
             memory.closed.discard(rollout_id)
+            memory.segments.forget(rollout_id)
             unfinished.pop(rollout_id, None)
             return
-        if cast(Headers | None, message.headers()) != CLOSED_HEADERS:
+        headers = cast(Headers | None, message.headers())
+        if headers == EXTERNAL_HEADERS:
+            memory.segments.closed(rollout_id)
+        elif headers != CLOSED_HEADERS:
             assembled = cast(Assembled, intake.record(ASSEMBLED, message))
             if assembled.state != CLOSED:
                 _check(assembled, message)
@@ -81,6 +86,7 @@ class Restorer:
             self._sources.add(records, assembled.source, found, ("attempts",))
             facts = records.judge.facts
             rollout = memory.open[rollout_id] = restored(assembled, records, offset)
+            memory.segments.opened(rollout_id)
             if facts is not None and facts.origin == ORIGIN:
                 memory.external[rollout_id] = rollout
 

@@ -4,7 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from headrace.schemas.records import Diagnostics, LogPosition, Trajectory, Triplet, VersionRange
-from headrace.streams.assembly.drop import DUPLICATE, NO_MODEL_CALL, SUPERSEDED, judge_call, undelivered_calls
+from headrace.streams.assembly.drop import (
+    DUPLICATE,
+    INSIDE_REWARD,
+    NO_MODEL_CALL,
+    SUPERSEDED,
+    judge_call,
+    undelivered_calls,
+)
 from headrace.streams.assembly.merge import merge_copies
 from headrace.streams.assembly.messages.read import conversation_json
 from headrace.streams.assembly.order import OrderBy, call_order, order_of, place_rewards
@@ -14,7 +21,7 @@ from headrace.streams.assembly.records import LoggedReward, LoggedSpan, Position
 from headrace.streams.assembly.reward_forms import is_reward_operation, tells_rewards
 from headrace.streams.assembly.rewards import choice_of_reward, give_rewards, totals
 from headrace.streams.assembly.settings import AssemblySettings
-from headrace.streams.assembly.tree import adopt_floating, link_parents, nearest_agent_name
+from headrace.streams.assembly.tree import adopt_floating, below_reward_operation, link_parents, nearest_agent_name
 from headrace.streams.assembly.values import Call, Node, span_attributes
 from headrace.streams.ends import Attempt
 
@@ -38,7 +45,7 @@ class AttemptCalls:
         link_parents(nodes)
         adopt_floating(nodes)
         calls = merge_copies(found)
-        self.duplicates = len(found) - len(calls)
+        self.duplicates = [copy for call in calls for copy in call.copies if copy is not call.node]
         self.nodes = nodes
         self.by: OrderBy = order_of(nodes)
         if len(calls) > 1 and (self.by is not OrderBy.LOG or self.duplicates):  # else they are in order
@@ -97,7 +104,9 @@ def assemble(
     if others and (superseded := sum(is_model_call(s.record, span_attributes(s.record)) for s in others)):
         dropped[SUPERSEDED] = superseded
     if read.duplicates:
-        dropped[DUPLICATE] = read.duplicates
+        inside = sum(map(below_reward_operation, read.duplicates))
+        counted = {INSIDE_REWARD: inside, DUPLICATE: len(read.duplicates) - inside}
+        dropped |= {reason: n for reason, n in counted.items() if n}
     kept: list[Call] = []
     for call in read.calls:
         if call.reason is None:

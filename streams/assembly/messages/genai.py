@@ -15,9 +15,11 @@ from headrace.streams.assembly.messages.message import (
     text_of,
     text_part,
 )
-from headrace.streams.assembly.messages.openai import chat_messages, content_part
+from headrace.streams.assembly.messages.openai import chat_choices, chat_messages, content_part
 
 INPUT, OUTPUT, INSTRUCTIONS = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions"
+PROMPT, COMPLETION = "gen_ai.prompt", "gen_ai.completion"
+MESSAGE_KEYS = frozenset({"role", "content", "parts"})
 MESSAGE_EVENTS = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -46,6 +48,34 @@ def input_messages(attributes: Mapping[str, Any]) -> list[Message]:
 def output_messages(attributes: Mapping[str, Any]) -> list[Message]:
     """`gen_ai.output.messages`, one a choice."""
     return part_messages(decoded(attributes.get(OUTPUT)), "assistant")
+
+
+def single_prompt(attributes: Mapping[str, Any]) -> list[Message]:
+    """`gen_ai.prompt`, deprecated: the request's messages as JSON text, or the text of the prompt."""
+    return _single(attributes.get(PROMPT), "user")
+
+
+def single_completion(attributes: Mapping[str, Any]) -> list[Message]:
+    """`gen_ai.completion`, deprecated: one message a choice as JSON text, or the text of the answer."""
+    return _single(attributes.get(COMPLETION), "assistant")
+
+
+def _single(value: Any, role: str) -> list[Message]:
+    if not value:
+        return []
+    read = decoded(value)
+    fields = as_mapping(read)
+    if "messages" in fields:
+        return chat_messages(fields["messages"])
+    if "choices" in fields:
+        return chat_choices([as_mapping(choice) for choice in as_list(fields["choices"])])
+    items = [fields] if fields else as_list(read)
+    if items and all("message" in as_mapping(item) for item in items):
+        items = [as_mapping(item)["message"] for item in items]
+    found = part_messages(items, role) if all(not MESSAGE_KEYS.isdisjoint(as_mapping(item)) for item in items) else []
+    if found:
+        return found
+    return [Message(role=role, content=value)] if isinstance(value, str) else []
 
 
 def part_messages(value: Any, default_role: str) -> list[Message]:
@@ -112,6 +142,9 @@ def event_messages(events: Any) -> tuple[list[Message], list[Message]]:
         if INPUT in attributes or OUTPUT in attributes:
             sent += input_messages(attributes)
             answered += output_messages(attributes)
+        elif PROMPT in attributes or COMPLETION in attributes:  # gen_ai.content.prompt and gen_ai.content.completion
+            sent += single_prompt(attributes)
+            answered += single_completion(attributes)
         elif isinstance(name, str) and name in MESSAGE_EVENTS:
             fields = {**body, "role": body.get("role") or MESSAGE_EVENTS[name], "content": body.get("content")}
             if MESSAGE_EVENTS[name] == "tool":

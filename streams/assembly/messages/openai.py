@@ -163,7 +163,7 @@ def response_messages(response: Mapping[str, Any]) -> list[Message]:
 
 
 def items_messages(items: Sequence[Any]) -> list[Message]:
-    """Items of the Responses API, or plain chat messages; neighbouring function calls are one message."""
+    """Items of the Responses API, or plain chat messages; what the model said in one turn is one message."""
     found: list[Message] = []
     for item in items:
         fields = as_mapping(item)
@@ -172,7 +172,7 @@ def items_messages(items: Sequence[Any]) -> list[Message]:
                 call = ToolCall(
                     _id(fields.get("call_id")), str(fields.get("name", "")), arguments_of(fields.get("arguments"))
                 )
-                if found and found[-1].role == "assistant" and found[-1].tool_calls:
+                if found and found[-1].role == "assistant":
                     found[-1].tool_calls.append(call)
                 else:
                     found.append(Message(role="assistant", tool_calls=[call]))

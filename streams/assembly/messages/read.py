@@ -74,6 +74,7 @@ def _sent(evidence: Evidence) -> Iterator[list[Message]]:
         return
     yield genai.input_messages(attributes)
     yield flattened.prompt_messages(attributes)
+    yield genai.single_prompt(attributes)
     yield flattened.openinference_input(attributes)
     yield vercel.prompt(attributes)
     yield chat_messages(evidence.provider.get("messages"))
@@ -96,6 +97,7 @@ def _answered(evidence: Evidence) -> Iterator[list[Message]]:
         return
     yield genai.output_messages(attributes)
     yield flattened.completion_messages(attributes)
+    yield genai.single_completion(attributes)
     yield flattened.openinference_output(attributes)
     yield vercel.response(attributes)
     yield chat_choices(evidence.choices)
