@@ -56,7 +56,7 @@ class EventMessage:
 
     def headers(self) -> list[tuple[str, bytes | None]]:
         found: Any = self._message.headers or []
-        return list(found.items() if isinstance(found, dict) else found)
+        return list(found.items()) if hasattr(found, "items") else list(found)
 
     def timestamp(self) -> tuple[int, int]:
         return 1, int(self._message.timestamp * 1000)

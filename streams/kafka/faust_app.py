@@ -8,7 +8,7 @@ import faust
 from headrace.streams.kafka.faust_transport import CommittedTransport
 from headrace.streams.settings import Settings
 
-RAW = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}
+RAW: dict[str, Any] = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}
 """Of a topic whose records Headrace's codec decodes."""
 
 

@@ -6,7 +6,7 @@ import inspect
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from headrace.streams.agent.base import Agent
 from headrace.streams.agent.hooks import CALLBACKS, Hook, RunnerFacts
@@ -108,6 +108,6 @@ async def _guarded(callback: Callable[..., Any], facts: dict[str, Any]) -> BaseE
 def _own(hook: Any, name: str) -> Callable[..., Any] | None:
     """The callback, unless it is `Hook`'s own, which does nothing."""
     callback = getattr(hook, name, None)
-    if callback is None or getattr(type(hook), name, None) is getattr(Hook, name):
+    if callback is None or getattr(cast(Any, type(hook)), name, None) is getattr(Hook, name):
         return None
     return callback
