@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
+from headrace.cli.grader import grader
 from headrace.cli.options import Bootstrap, Prefix, Registry, WorkerId, print_ready, run_until_signal, settings_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 CLOSE_SECONDS = 2.0
 
 app = typer.Typer(help="Run a stream processor.", no_args_is_help=True, add_completion=False)
+app.command()(grader)
 
 
 class RewardPolicy(StrEnum):
