@@ -8,6 +8,7 @@ import orjson
 
 from headrace.connectors.gateway.answer import Answer
 from headrace.connectors.gateway.caller import Caller
+from headrace.connectors.gateway.dialects.base import Dialect
 from headrace.connectors.gateway.errors import CallError
 from headrace.connectors.gateway.operations import CHAT, Operation
 from headrace.connectors.gateway.request import ModelRequest
@@ -167,6 +168,8 @@ class SpanMaker:
                 attributes["gen_ai.request.max_tokens"] = limit
             if stop := fields.get("stop"):
                 attributes["gen_ai.request.stop_sequences"] = [stop] if isinstance(stop, str) else stop
+            if (dialect := call.operation.dialect) is not None:
+                attributes |= _of_dialect(dialect, call.request.asked)
         if call.streaming:
             attributes["gen_ai.request.stream"] = True
         if call.first_chunk_at:
@@ -199,6 +202,15 @@ class SpanMaker:
             parts = urlsplit(endpoint)
             found = self._addresses[endpoint] = (parts.hostname or endpoint, parts.port)
         return found
+
+
+def _of_dialect(dialect: Dialect, asked: dict[str, Any]) -> dict[str, Any]:
+    attributes: dict[str, Any] = {"headrace.dialect": dialect.name}
+    if ignored := dialect.ignored(asked):
+        attributes["headrace.dialect.ignored"] = ignored
+    if messages := dialect.conversation(asked):
+        attributes["gen_ai.input.messages"] = orjson.dumps(messages).decode()
+    return attributes
 
 
 def _json_text(body: bytes, *, parsed: bool) -> str:

@@ -1,7 +1,7 @@
 """What a dialect gives the gateway: its requests as chat completions, and chat completions as its answers.
 
-A dialect is pure: it takes and returns values, and keeps nothing but what one stream needs. The gateway calls the
-engine, records token ids, and answers when the brokers have the span, the same for all of them.
+A dialect takes and returns values, and keeps nothing but what one stream needs, or what a later request may name. The
+gateway calls the engine, records token ids, and answers when the brokers have the span, the same for all of them.
 
 Ids of an answer are derived from the chat completion's `id`, never drawn: the answer, the stream and the span name the
 same response. The span's `response_id` is the `id` of what `Dialect.answer` returns.
@@ -34,8 +34,12 @@ class Dialect(Protocol):
     """One API.
 
     Attributes:
+        name: of the API in spans, `headrace.dialect`.
         path: below the base URL of a rollout or of the gateway, such as `/v1/messages`; POST.
     """
+
+    @property
+    def name(self) -> str: ...
 
     @property
     def path(self) -> str: ...
@@ -46,6 +50,14 @@ class Dialect(Protocol):
         Raises:
             CallError: 400 where the request cannot be, or asks for what chat completions have not.
         """
+        ...
+
+    def ignored(self, body: dict[str, Any]) -> list[str]:
+        """Fields of a request that have no effect; for the record."""
+        ...
+
+    def conversation(self, body: dict[str, Any]) -> list[dict[str, Any]] | None:
+        """Chat messages of a request that names earlier ones instead of having them; for the record."""
         ...
 
     def answer(self, chat: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:

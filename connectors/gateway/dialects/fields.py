@@ -1,8 +1,7 @@
 """A client's JSON, read with its types checked: what does not fit is a 400 that names the parameter."""
 
+import json
 from typing import Any, cast
-
-import orjson
 
 from headrace.connectors.gateway.errors import BAD_REQUEST, CallError
 
@@ -88,21 +87,16 @@ class Fields:
             raise self._wrong_type(self.path(name), "a list")
         return cast("list[Any]", value)
 
+    def json(self) -> str:
+        """The object as JSON text, spaced as models write it."""
+        try:
+            return json.dumps(self.values, ensure_ascii=False)
+        except RecursionError as error:
+            raise invalid(self.where, f"{self.where} is nested too deeply") from error
+
     @staticmethod
     def _wrong_type(path: str, what: str) -> CallError:
         return CallError(BAD_REQUEST, "invalid_type", f"{path} must be {what}", param=path)
-
-
-def json_text(value: Any, where: str) -> str:
-    """A part of a request as JSON text.
-
-    Raises:
-        CallError: 400 where it is nested too deeply.
-    """
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError as error:  # it reads 1,024 levels and writes 254
-        raise invalid(where, f"{where} cannot be passed on: {error}") from error
 
 
 def content_of(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from headrace.connectors.gateway.dialects.fields import Fields, content_of, invalid, json_text, unsupported
+from headrace.connectors.gateway.dialects.fields import Fields, content_of, invalid, unsupported
 
 THINKING = ("thinking", "redacted_thinking")
 
@@ -66,7 +66,7 @@ def _assistant(message: Fields) -> dict[str, Any]:
 
 def _call(block: Fields) -> dict[str, Any]:
     given = block.fields("input")
-    arguments = json_text(given.values if given else {}, block.path("input"))
+    arguments = given.json() if given else "{}"
     function = {"name": block.needed_text("name"), "arguments": arguments}
     return {"id": block.needed_text("id"), "type": "function", "function": function}
 

@@ -43,6 +43,9 @@ class MessagesDialect:
         """Fields of a request that have no effect."""
         return ignored(body)
 
+    def conversation(self, body: dict[str, Any]) -> None:
+        """A request has all its messages."""
+
     def answer(self, chat: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         """The message."""
         builder = _builder(chat, body)

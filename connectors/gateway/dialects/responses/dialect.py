@@ -45,6 +45,15 @@ class ResponsesDialect:
         """Fields of a request that have no effect."""
         return ignored(body)
 
+    def conversation(self, body: dict[str, Any]) -> list[dict[str, Any]] | None:
+        """The messages of a request that goes on from an earlier response, if that is still known."""
+        if not body.get("previous_response_id"):
+            return None
+        try:
+            return self.read(body)["messages"]
+        except CallError:
+            return None
+
     def answer(self, chat: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         """The response; one that came to its end may be named by `previous_response_id` from now on."""
         piece = read_piece(chat)

@@ -64,7 +64,7 @@ def test_tools_are_called_and_answer() -> None:
             "role": "assistant",
             "content": "I look.",
             "tool_calls": [
-                {"id": "t1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Bern"}'}},
+                {"id": "t1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Bern"}'}},
                 {"id": "t2", "type": "function", "function": {"name": "weather", "arguments": "{}"}},
             ],
         },
