@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace.local.pipeline import Pipeline, up
     from headrace.streams.agent.base import Agent, rollout
     from headrace.streams.agent.emit import (
         emit_annotation,
@@ -23,6 +24,7 @@ __all__ = [
     "LLM",
     "Agent",
     "Hook",
+    "Pipeline",
     "PromptTemplate",
     "Resources",
     "Rollout",
@@ -36,6 +38,7 @@ __all__ = [
     "operation",
     "reward",
     "rollout",
+    "up",
 ]
 
 _HOMES = {
@@ -55,6 +58,8 @@ _HOMES = {
     "reward": "streams.agent.operations",
     "TaskProducer": "streams.producing",
     "algorithm": "trainers.custom",
+    "Pipeline": "local.pipeline",
+    "up": "local.pipeline",
 }
 
 

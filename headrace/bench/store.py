@@ -12,7 +12,7 @@ from typing import Any
 from headrace.bench.check import Verdict, check
 from headrace.bench.scenarios import Scenario
 from headrace.bench.schedule import done_until_next, ideal_seconds, tasks_to_ask
-from headrace.local.processes import Part, PartFailedError, Processes
+from headrace.local.processes import LAST, Part, PartFailedError, Processes
 from headrace.schemas.records import Record, Task, Trajectory
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.kafka.messages import Message
@@ -153,7 +153,9 @@ class StoreBench:
 
     def _start(self) -> None:
         processes = self._processes
-        processes.start(Part("broker", ("broker", "--port", str(self._port), "--data", str(self._out / "kafka"))))
+        processes.start(
+            Part("broker", ("broker", "--port", str(self._port), "--data", str(self._out / "kafka")), stop_order=LAST)
+        )
         processes.wait_ready("broker")
         topics = ("topics", "create", "--partitions", str(self._partitions), *self._join())
         processes.start(Part("topics", topics, stays=False))

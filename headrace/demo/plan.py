@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from headrace.demo.tasks import TASKS, DemoTask
-from headrace.local.processes import Part
+from headrace.local.processes import LAST, Part
 from headrace.streams.errors import HeadraceError
 
 POLICY = "policy"
@@ -60,7 +60,7 @@ class Plan:
 
     def broker(self) -> Part:
         """Kafka."""
-        return Part("broker", ("broker", "--port", str(self.port), "--data", str(self.out / "kafka")))
+        return Part("broker", ("broker", "--port", str(self.port), "--data", str(self.out / "kafka")), stop_order=LAST)
 
     def topics(self) -> Part:
         """The topics."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -25,6 +25,8 @@ READY_SECONDS = 120.0
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
 TAIL_LINES = 15
+LAST = 9
+"""The stop order of what all others need to end well: Kafka."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,20 @@ class Part:
         argv: after `headrace`.
         stays: it runs until it is told to stop; else it is waited for.
         vital: the others are of no use without it; else they go on when it ends.
+        stop_order: those of a lower number have ended before it is told to stop.
+        stop_seconds: how long its end may take.
+        environment: variables of its own.
+        folder: where it runs; None is where its owner does.
     """
 
     name: str
     argv: tuple[str, ...]
     stays: bool = True
     vital: bool = True
+    stop_order: int = 0
+    stop_seconds: float = STOP_SECONDS
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    folder: Path | None = None
 
     def command(self) -> list[str]:
         """What is executed."""
@@ -150,24 +160,27 @@ class Processes:
         self._environment |= environment or {}
         self.started_at: float | None = None
         self.all: dict[str, Running] = {}
+        self._begun: set[str] = set()
         self._stopping = False
 
     def start(self, part: Part) -> Running:
-        """Starts a part."""
+        """Starts a part. Its log is emptied the first time; what comes again writes on."""
         if self.started_at is None:
             self.started_at = time.monotonic()
         log = self._logs / f"{part.name}.log"
-        with log.open("w") as errors:
+        with log.open("a" if part.name in self._begun else "w") as errors:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(WRAPPER), str(os.getpid()), *part.command()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env=self._environment,
+                env={**self._environment, **part.environment},
+                cwd=part.folder,
                 start_new_session=True,  # Ctrl-C comes to the owner alone, which ends the parts in their order
             )
         running = self.all[part.name] = Running(part, process, log)
+        self._begun.add(part.name)
         assert process.stdout is not None
         running.reader = threading.Thread(target=self._read, args=(running, process.stdout), daemon=True)
         running.reader.start()
@@ -259,20 +272,27 @@ class Processes:
         return self.all.pop(name)
 
     def stop(self, *names: str) -> None:
-        """Ends parts (all of them by default): SIGTERM, the broker last, SIGKILL for what does not listen."""
+        """Ends parts (all of them by default) in their order: SIGTERM, and SIGKILL for what does not listen."""
         self._stopping = self._stopping or not names
         chosen = [self.all[n] for n in names if n in self.all] if names else list(self.all.values())
-        brokers = [r for r in chosen if r.part.name == "broker"]
-        for group in ([r for r in chosen if r not in brokers], brokers):
+        for order in sorted({r.part.stop_order for r in chosen}):
+            group = [r for r in chosen if r.part.stop_order == order]
             for running in group:
                 if running.process.poll() is None:
                     running.process.terminate()
-            deadline = time.monotonic() + STOP_SECONDS
+            began = time.monotonic()
             for running in group:
                 try:
-                    running.process.wait(max(0.1, deadline - time.monotonic()))
+                    running.process.wait(max(0.1, began + running.part.stop_seconds - time.monotonic()))
                 except subprocess.TimeoutExpired:
-                    os.killpg(running.process.pid, signal.SIGKILL)
-                    running.process.wait()
+                    self.kill(running.part.name)
         for running in chosen:
             self.all.pop(running.part.name, None)
+
+    def kill(self, *names: str) -> None:
+        """SIGKILL to parts (all of them by default) and all that they started."""
+        for name in names or tuple(self.all):
+            running = self.all.get(name)
+            if running is not None and running.process.poll() is None:
+                os.killpg(running.process.pid, signal.SIGKILL)
+                running.process.wait()
