@@ -8,7 +8,8 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from headrace.trainers.checkpoint import State
-from headrace.trainers.window import Group, Windows
+from headrace.trainers.groups import Group
+from headrace.trainers.window import Windows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.trainers.layout import Bools, Ints, Layout, chain, tree, worth_a_tree
-from headrace.trainers.losses import token_weights
+from headrace.trainers.losses.aggregation import token_weights
 
 Floats = npt.NDArray[np.float32]
 
@@ -25,18 +25,44 @@ class TokenRow:
         loss_mask: true where a token was sampled and is trained.
         logprobs: behaviour log-probabilities; any value where the mask is false.
         temperature: of the sampling, one number or one a token.
-        advantage: of the rollout.
+        advantage: of the rollout, or of each trained token.
         rollout: index of the rollout in its window.
         staleness: versions between the oldest that generated a token and the one that is trained.
+        calls: index in the trajectory and number of trained tokens of each response in the row; empty: one response.
+        scored: what the forward pass before the step says of the trained tokens.
+        returns: what the value head learns, of each trained token; None without one.
     """
 
     token_ids: npt.NDArray[np.int32]
     loss_mask: npt.NDArray[np.bool_]
     logprobs: Floats
     temperature: float | Floats = 1.0
-    advantage: float = 0.0
+    advantage: float | Floats = 0.0
     rollout: int = 0
     staleness: int = 0
+    calls: tuple[tuple[int, int], ...] = ()
+    scored: "Scores | None" = None
+    returns: Floats | None = None
+
+    @property
+    def trained(self) -> int:
+        """Number of trained tokens."""
+        return int(np.count_nonzero(self.loss_mask))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """Of a row's trained tokens before the first optimizer step of a window, each [trained tokens].
+
+    Attributes:
+        proximal: log-probabilities under the weights with which the window begins.
+        reference: under the run's base weights.
+        values: what the value head expects before each token.
+    """
+
+    proximal: Floats | None = None
+    reference: Floats | None = None
+    values: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,30 +70,43 @@ class MicroBatch:
     """What goes through the model at once.
 
     Attributes:
-        token_ids: [rows, length], padded on the right with zeros.
-        positions: of the nodes of trees, [rows, length]; None where every row is a chain.
+        token_ids: [rows, length], padded on the right with zeros; packed: [1, length].
+        lengths: of the sequences that lie one behind the other in the one row; None where each row is one.
+        positions: of the nodes of trees or of packed tokens, [rows, length]; None where every row is a chain.
         mask: which nodes each attends to, [rows, length, length]; None where every row is a chain.
         predictors: index into rows * length of the node that predicts each trained token, [targets].
         targets: the trained tokens, [targets].
         temperatures: of each target, [targets]; None where all are 1.
         taken: index into targets of each token of each row, [tokens]; all that follows is [tokens] too.
+        rows: indices of the rows in their order here, [rows].
+        counts: trained tokens of each of them, [rows].
+        responses: index of the response that each token belongs to.
         behaviour: log-probabilities.
         advantages: one a token.
         weights: of the token in the loss of the window.
         fresh: sampled by the very weights that are trained.
+        proximal, reference, values, returns: see `Scores` and `TokenRow`; None where the rows have none.
     """
 
     token_ids: Ints
+    lengths: list[int] | None
     positions: Ints | None
     mask: Bools | None
     predictors: Ints
     targets: Ints
     temperatures: Floats | None
     taken: Ints
+    rows: list[int]
+    counts: Ints
+    responses: Ints
     behaviour: Floats
     advantages: Floats
     weights: Floats
     fresh: Bools
+    proximal: Floats | None
+    reference: Floats | None
+    values: Floats | None
+    returns: Floats | None
 
 
 @dataclass(slots=True)
@@ -84,7 +123,13 @@ class _Unit:
 
 
 def collate(
-    rows: Sequence[TokenRow], *, aggregation: str, micro_batch_tokens: int, trees: bool = False
+    rows: Sequence[TokenRow],
+    *,
+    aggregation: str,
+    micro_batch_tokens: int,
+    trees: bool = False,
+    packing: bool = False,
+    token_divisor: float | None = None,
 ) -> list[MicroBatch]:
     """Micro-batches of one window, shortest rows first; their losses add up to the loss of the window.
 
@@ -93,6 +138,8 @@ def collate(
         aggregation: see `token_weights`.
         micro_batch_tokens: most tokens of a micro-batch, padding included; one row may exceed it.
         trees: sequences with equal prompts share them, see `layout`.
+        packing: sequences that share nothing lie one behind the other, without padding.
+        token_divisor: see `token_weights`.
     """
     sequences: dict[tuple[bytes, bytes, float | bytes], _Sequence] = {}
     lengths = np.empty(len(rows), dtype=np.int64)
@@ -106,10 +153,12 @@ def collate(
         lengths[index] = found.positions.size
     row_of_token = np.repeat(np.arange(len(rows)), lengths)
     rollout_of_row = np.fromiter((row.rollout for row in rows), dtype=np.int64, count=len(rows))
-    weights = token_weights(row_of_token, rollout_of_row, aggregation).astype(np.float32)
+    every = token_weights(row_of_token, rollout_of_row, aggregation, token_divisor=token_divisor)
+    weights = every.astype(np.float32)
     first_token = np.cumsum(lengths) - lengths
     units = _units(list(sequences.values()), trees)
-    return [_micro_batch(part, rows, weights, first_token) for part in _split(units, micro_batch_tokens)]
+    parts = _split(units, micro_batch_tokens, packing)
+    return [_micro_batch(part, rows, weights, first_token, packing) for part in parts]
 
 
 def _units(sequences: list[_Sequence], trees: bool) -> list[_Unit]:
@@ -128,34 +177,39 @@ def _units(sequences: list[_Sequence], trees: bool) -> list[_Unit]:
     return sorted(units, key=lambda u: (u.layout.mask is None, u.layout.token_ids.size))
 
 
-def _split(units: list[_Unit], limit: int) -> list[list[_Unit]]:
+def _split(units: list[_Unit], limit: int, packing: bool) -> list[list[_Unit]]:
     parts: list[list[_Unit]] = []
     part: list[_Unit] = []
+    tokens = 0
     for unit in units:
+        size = unit.layout.token_ids.size
         # Sorted by length, so that this one is the longest of its part. Trees and chains do not mix.
         other_kind = part and (part[-1].layout.mask is None) != (unit.layout.mask is None)
-        if part and (other_kind or (len(part) + 1) * unit.layout.token_ids.size > limit):
+        packed = packing and unit.layout.mask is None
+        if part and (other_kind or (tokens + size if packed else (len(part) + 1) * size) > limit):
             parts.append(part)
-            part = []
+            part, tokens = [], 0
         part.append(unit)
+        tokens += size
     if part:
         parts.append(part)
     return parts
 
 
-def _micro_batch(part: list[_Unit], rows: Sequence[TokenRow], weights: Floats, first_token: Ints) -> MicroBatch:
-    length = part[-1].layout.token_ids.size
-    token_ids = np.zeros((len(part), length), dtype=np.int64)
+def _micro_batch(
+    part: list[_Unit], rows: Sequence[TokenRow], weights: Floats, first_token: Ints, packing: bool
+) -> MicroBatch:
+    packed = packing and part[0].layout.mask is None
+    token_ids, starts = _token_ids(part, packed)
     predictors: list[Ints] = []
     taken: list[Ints] = []
     behaviour: list[Floats] = []
     used: list[Ints] = []
     members: list[int] = []
     start = 0
-    for i, unit in enumerate(part):
-        token_ids[i, : unit.layout.token_ids.size] = unit.layout.token_ids
+    for unit, offset in zip(part, starts, strict=True):
         for sequence, nodes in zip(unit.sequences, unit.layout.predictors, strict=True):
-            predictors.append(nodes + i * length)
+            predictors.append(nodes + offset)
             count = nodes.size
             targets: Ints = np.arange(start, start + count, dtype=np.int64)
             start += count
@@ -165,23 +219,67 @@ def _micro_batch(part: list[_Unit], rows: Sequence[TokenRow], weights: Floats, f
                 behaviour.append(rows[index].logprobs[sequence.positions])
                 used.append(np.arange(first_token[index], first_token[index] + count, dtype=np.int64))
     repeats = np.fromiter((len(t) for t in taken), dtype=np.int64, count=len(taken))
-    advantages = np.fromiter((rows[i].advantage for i in members), dtype=np.float32, count=len(members))
     fresh = np.fromiter((rows[i].staleness == 0 for i in members), dtype=np.bool_, count=len(members))
     sequences = [s for unit in part for s in unit.sequences]
-    positions, mask = _tree_inputs(part, length)
+    lengths = [unit.layout.token_ids.size for unit in part] if packed else None
+    positions, mask = _packed_positions(part) if packed else _tree_inputs(part, token_ids.shape[1])
+    here = [rows[i] for i in members]
     return MicroBatch(
         token_ids=token_ids,
+        lengths=lengths,
         positions=positions,
         mask=mask,
         predictors=np.concatenate(predictors),
         targets=np.concatenate([s.row.token_ids[s.positions] for s in sequences]).astype(np.int64),
         temperatures=_temperatures(sequences),
         taken=np.concatenate(taken),
+        rows=members,
+        counts=repeats,
+        responses=_responses(here, repeats),
         behaviour=np.concatenate(behaviour).astype(np.float32),
-        advantages=np.repeat(advantages, repeats),
+        advantages=_advantages(here, repeats),
         weights=weights[np.concatenate(used)],
         fresh=np.repeat(fresh, repeats),
+        proximal=_joined([row.scored and row.scored.proximal for row in here]),
+        reference=_joined([row.scored and row.scored.reference for row in here]),
+        values=_joined([row.scored and row.scored.values for row in here]),
+        returns=_joined([row.returns for row in here]),
     )
+
+
+def _token_ids(part: list[_Unit], packed: bool) -> tuple[Ints, list[int]]:
+    """The rows of a forward pass, and where each unit begins in them, flat."""
+    sizes = [unit.layout.token_ids.size for unit in part]
+    if packed:
+        starts = [0, *np.cumsum(sizes[:-1]).tolist()]
+        return np.concatenate([unit.layout.token_ids for unit in part])[None], starts
+    length = sizes[-1]
+    token_ids = np.zeros((len(part), length), dtype=np.int64)
+    for i, unit in enumerate(part):
+        token_ids[i, : sizes[i]] = unit.layout.token_ids
+    return token_ids, list(range(0, len(part) * length, length)) if length else [0] * len(part)
+
+
+def _packed_positions(part: list[_Unit]) -> tuple[Ints, None]:
+    return np.concatenate([unit.layout.positions for unit in part])[None], None
+
+
+def _joined(arrays: "list[Floats | None]") -> Floats | None:
+    found = [array for array in arrays if array is not None]
+    assert len(found) in (0, len(arrays)), "of all rows or of none"
+    return np.concatenate(found).astype(np.float32) if found else None
+
+
+def _advantages(rows: list[TokenRow], counts: Ints) -> Floats:
+    if not any(isinstance(row.advantage, np.ndarray) for row in rows):
+        return np.repeat(np.fromiter((row.advantage for row in rows), dtype=np.float32, count=len(rows)), counts)
+    each = [np.broadcast_to(np.asarray(r.advantage, dtype=np.float32), (n,)) for r, n in zip(rows, counts, strict=True)]
+    return np.concatenate(each)
+
+
+def _responses(rows: list[TokenRow], counts: Ints) -> Ints:
+    sizes = [size for r, n in zip(rows, counts.tolist(), strict=True) for size in ([s for _, s in r.calls] or [n])]
+    return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
 
 
 def _tree_inputs(part: list[_Unit], length: int) -> tuple[Ints | None, Bools | None]:

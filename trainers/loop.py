@@ -25,11 +25,13 @@ from headrace.streams.kafka.transactional.errors import SessionLostError
 from headrace.streams.settings import Settings
 from headrace.trainers.algorithm import Algorithm, Trained
 from headrace.trainers.checkpoint import Checkpoints, State, read_state
+from headrace.trainers.groups import Curriculum, Group
 from headrace.trainers.history import FINISHED, GOAL_REACHED, History, read_history
 from headrace.trainers.publish import Publisher, resources_update, run_manifest
 from headrace.trainers.reader import Reader
 from headrace.trainers.settings import RunSettings
-from headrace.trainers.window import Group, Windows, WindowSettings
+from headrace.trainers.window import Windows
+from headrace.trainers.window_settings import WindowSettings
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +53,14 @@ class TrainerLoop:
         algorithm: Algorithm,
         *,
         windows_type: type[Windows] = Windows,
+        curriculum: Curriculum | None = None,
     ) -> None:
-        """`windows_type` says which trajectories a window takes."""
+        """`windows_type` says which trajectories a window takes, `curriculum` which groups teach nothing."""
         self._settings = settings
         self._run = run
         self._window_settings = windows
         self._windows_type = windows_type
+        self._curriculum = curriculum
         self._algorithm = algorithm
 
     def run(self, stop: threading.Event, joined: Joined = lambda facts: None) -> None:
@@ -75,7 +79,7 @@ class TrainerLoop:
         partition_ids(self._settings, self._settings.topic("training"))  # or says at once that there is no broker
         was_in = False
         while not stop.is_set():
-            windows = self._windows_type(self._window_settings)
+            windows = self._windows_type(self._window_settings, self._curriculum)
             session = _Session(self._settings, self._run, windows, self._algorithm)
             try:
                 session.join(stop.is_set)
@@ -139,8 +143,13 @@ class _Session:
             began = time.perf_counter()
             self._reader.read()
             self._seconds["read"] += time.perf_counter() - began
-            while not stop.is_set() and (groups := self._windows.close(self._version, self._clock.now())) is not None:
+            timers = self._reader.timers
+            while not stop.is_set():
+                groups = self._windows.close(self._version, self._clock.now(), timers=timers)
+                if groups is None:
+                    break
                 self._window(groups)
+                timers = False  # a step takes long: what has come meanwhile is read first
             self._carry()
         self._carry(now=True)
 
@@ -195,7 +204,7 @@ class _Session:
         self._checkpoints.use(base)
         self._algorithm.load(Path(base.uri))
         self._version = base.version
-        self._windows = type(self._windows).restored(self._windows.settings, history.steps)
+        self._windows = type(self._windows).restored(self._windows.settings, history.steps, self._windows.curriculum)
         trained, last = history.with_state, history.last
         if trained is not None and trained.state is not None:
             state = read_state(trained.state)

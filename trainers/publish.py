@@ -84,5 +84,6 @@ def run_manifest(run: RunSettings, algorithm: str, arithmetic: dict[str, Any], b
         base_weights=base,
         versions={"python": python_version(), **{name: version(name) for name in LIBRARIES}},
         threads=run.threads,
+        dtype=run.dtype,
         created_at=wall_us(),
     )

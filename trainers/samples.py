@@ -2,15 +2,20 @@
 
 import math
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
 from headrace.schemas.packing import float32_array
 from headrace.schemas.records import Sampling, Trajectory, Triplet
+from headrace.streams.errors import SettingsError
 from headrace.trainers.batch import Floats, TokenRow
 from headrace.trainers.rows import Level, Row, make_rows
 
+OVER_LONG = ("drop", "cut")
+NO_CALLS: frozenset[int] = frozenset()
+TOO_LONG = "too_long"
 POSITIVE_SLACK = 1e-3  # a log-probability above zero by more than rounding is none
 
 
@@ -21,21 +26,44 @@ class SampleRules:
     Attributes:
         level: `transition` or `trajectory`, see `rows`.
         vocab_size: of the model.
-        max_row_tokens: longer rows are dropped.
+        max_row_tokens: longer rows are over-long.
+        over_long: whether such a row is a `drop`, or is `cut` behind its last response that fits.
     """
 
     policy: str
     level: Level
     vocab_size: int
     max_row_tokens: int
+    over_long: str = "drop"
+
+
+def check_over_long(policy: str) -> str:
+    """The policy's name.
+
+    Raises:
+        SettingsError: there is no such policy.
+    """
+    if policy not in OVER_LONG:
+        raise SettingsError(f"over_long {policy!r}: choose one of {', '.join(OVER_LONG)}")
+    return policy
 
 
 def token_rows(
-    trajectory: Trajectory, rules: SampleRules, *, advantage: float, rollout: int, staleness: int
+    trajectory: Trajectory,
+    rules: SampleRules,
+    *,
+    advantage: float = 0.0,
+    rollout: int,
+    staleness: int,
+    unscored: Collection[int] = NO_CALLS,
 ) -> tuple[list[TokenRow], Counter[str]]:
     """The rows of a trajectory with at least one trained token, and how many responses are masked out, by reason.
 
-    Reasons: other_policy, off_support, no_logprobs, bad_logprobs, bad_token_ids, empty_prompt, too_long, bad_triplets.
+    Reasons: other_policy, no_policy_version, off_support, no_logprobs, bad_logprobs, bad_token_ids, empty_prompt,
+    too_long, bad_triplets, no_call_reward.
+
+    Args:
+        unscored: indices of the calls that have no reward to answer for.
     """
     refused: Counter[str] = Counter()
     try:
@@ -45,20 +73,28 @@ def token_rows(
         return [], refused
     rows: list[TokenRow] = []
     for row in made.rows:
-        reason = _refusal_of_row(row, rules)
-        if reason is not None:
-            refused[reason] += len(row.turns)
+        if row.token_ids.size > rules.max_row_tokens:
+            refused[TOO_LONG] += _cut(row, rules)
+            if not row.turns:
+                continue
+        # As unsigned numbers, negative ids are above every vocabulary.
+        if row.token_ids.size and int(row.token_ids.view(np.uint32).max()) >= rules.vocab_size:
+            refused["bad_token_ids"] += len(row.turns)
             continue
         trained = 0
+        calls: list[tuple[int, int]] = []
         for turn in row.turns:
             reason = _refusal(trajectory.triplets[turn.triplet], turn.end - turn.start, rules.policy)
             if reason is None and turn.start == 0:
                 reason = "empty_prompt"
+            if reason is None and turn.triplet in unscored:
+                reason = "no_call_reward"
             if reason is not None:
                 refused[reason] += 1
                 row.loss_mask[turn.start : turn.end] = False
             else:
                 trained += turn.end - turn.start
+                calls.append((turn.triplet, turn.end - turn.start))
         if trained:
             rows.append(
                 TokenRow(
@@ -69,24 +105,27 @@ def token_rows(
                     advantage=advantage,
                     rollout=rollout,
                     staleness=staleness,
+                    calls=tuple(calls),
                 )
             )
     return rows, refused
 
 
-def _refusal_of_row(row: Row, rules: SampleRules) -> str | None:
-    size = row.token_ids.size
-    if size > rules.max_row_tokens:
-        return "too_long"
-    # As unsigned numbers, negative ids are above every vocabulary.
-    if size and int(row.token_ids.view(np.uint32).max()) >= rules.vocab_size:
-        return "bad_token_ids"
-    return None
+def _cut(row: Row, rules: SampleRules) -> int:
+    """Shortens a row to what may be trained of it; how many responses it loses. A response is never cut in two."""
+    kept = [turn for turn in row.turns if turn.end <= rules.max_row_tokens] if rules.over_long == "cut" else []
+    lost = len(row.turns) - len(kept)
+    size = kept[-1].end if kept else 0
+    row.turns = kept
+    row.token_ids, row.loss_mask, row.logprobs = row.token_ids[:size], row.loss_mask[:size], row.logprobs[:size]
+    return lost
 
 
 def _refusal(triplet: Triplet, tokens: int, policy: str) -> str | None:
     if triplet.policy not in (None, policy):
         return "other_policy"
+    if triplet.policy_version is None:
+        return "no_policy_version"
     sampling = triplet.sampling
     if sampling is not None and (not _on_support(sampling) or _unscaled(triplet, sampling)):
         return "off_support"

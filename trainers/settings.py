@@ -17,6 +17,7 @@ class RunSettings:
         goal: the run ends when the mean reward of the last `goal_samples` trained samples is so high; None: never.
         max_steps: the run ends after so many steps; None: never.
         threads: of torch; results are bit-identical only at the same number.
+        dtype: of the forward pass.
     """
 
     run_id: str
@@ -29,6 +30,7 @@ class RunSettings:
     goal_samples: int = 200
     max_steps: int | None = None
     threads: int = 1
+    dtype: str = "float32"
 
     def __post_init__(self) -> None:
         for name, value in (("--run", self.run_id), ("--policy", self.policy)):

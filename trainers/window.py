@@ -4,110 +4,43 @@ A window is the unit of commit. Everything that is read is either held (its grou
 for its window) or decided: trained, or dropped by a named reason. What is decided is carried by the next TrainingStep.
 """
 
-from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from math import isfinite
 
 from headrace.schemas.records import Dropped, LogPosition, PartitionPosition, TrainingStep, Trajectory, Window
-from headrace.streams.errors import SettingsError
+from headrace.trainers.groups import At, Curriculum, Group, GroupKey, Member, missing_rewards, oldest_version
 from headrace.trainers.position import Positions
-
-At = tuple[int, int]
-"""Partition and offset in triplets."""
-
-INCOMPLETE = ("train", "drop")
-
-
-@dataclass(frozen=True, kw_only=True)
-class WindowSettings:
-    """When a window closes, and what is taken into it.
-
-    Attributes:
-        groups: closes on so many complete groups.
-        group_size: distinct samples of a complete group; None is what its tasks say.
-        samples: closes on so many samples of complete groups; None is no such rule.
-        seconds: closes when a complete group has waited so long; None is no such rule.
-        group_timeout_seconds: a group older than this, by log time, closes with what it has.
-        incomplete: whether such a group is a `train` group of the members it has, or is a `drop`.
-        max_staleness: most versions between the oldest that generated a token and the one that is trained.
-        accept_external: takes traffic that nobody enqueued.
-        accept_other_runs: takes trajectories of this policy that another run asked for.
-    """
-
-    run_id: str
-    policy: str
-    groups: int = 10
-    group_size: int | None = None
-    samples: int | None = None
-    seconds: float | None = None
-    group_timeout_seconds: float = 300.0
-    incomplete: str = "train"
-    max_staleness: int = 3
-    accept_external: bool = False
-    accept_other_runs: bool = False
-
-    def __post_init__(self) -> None:
-        if self.groups < 1 or self.max_staleness < 0 or not self.group_timeout_seconds > 0:
-            raise SettingsError("a window needs at least one group, max_staleness >= 0 and a positive group timeout")
-        if self.incomplete not in INCOMPLETE:
-            raise SettingsError(f"incomplete {self.incomplete!r}: choose one of {', '.join(INCOMPLETE)}")
-
-
-@dataclass(slots=True)
-class Member:
-    """A trajectory that is held or about to be trained.
-
-    Attributes:
-        superseded: positions of its earlier revisions, decided together with it.
-        staleness: set when its window closes.
-    """
-
-    at: At
-    trajectory: Trajectory
-    superseded: list[At] = field(default_factory=list[At])
-    staleness: int = 0
-
-
-@dataclass(slots=True)
-class Group:
-    """The members of one group by sample_index."""
-
-    group_id: str
-    opened_at: int
-    completed_at: int = 0
-    members: dict[int, Member] = field(default_factory=dict[int, Member])
-
-    def complete(self, group_size: int | None) -> bool:
-        """Whether every sample of the group is there."""
-        return len(self.members) >= (group_size or max(m.trajectory.group_size for m in self.members.values()))
-
-    def in_order(self) -> list[Member]:
-        """Members by sample_index, whatever the order in which they came."""
-        return [self.members[index] for index in sorted(self.members)]
+from headrace.trainers.window_settings import WindowSettings
 
 
 class Windows:
-    """All that is held and decided of one run."""
+    """All that is held and decided of one run.
 
-    def __init__(self, settings: WindowSettings) -> None:
+    Args:
+        curriculum: looks at each complete group that would be trained.
+    """
+
+    def __init__(self, settings: WindowSettings, curriculum: Curriculum | None = None) -> None:
         self.settings = settings
+        self.curriculum = curriculum
         self.decided = 0
         """Rollouts of this run decided so far, at revision 0."""
         self.finished = False
         self._positions = Positions()
-        self._groups: dict[str, Group] = {}
-        self._complete: deque[Group] = deque()
-        self._held: dict[At, tuple[str, int]] = {}
-        self._decided_groups: set[str] = set()
+        self._groups: dict[GroupKey, Group] = {}
+        self._complete: list[Group] = []
+        self._held: dict[At, tuple[GroupKey, int]] = {}
+        self._decided_groups: set[GroupKey] = set()
         self._trained: list[At] = []
         self._dropped: dict[str, list[At]] = {}
         self._group_ids: list[str] = []
 
     @classmethod
-    def restored(cls, settings: WindowSettings, steps: Iterable[TrainingStep]) -> "Windows":
+    def restored(
+        cls, settings: WindowSettings, steps: Iterable[TrainingStep], curriculum: Curriculum | None = None
+    ) -> "Windows":
         """As the last of a run's steps left it. All steps of the run are needed: each names the groups it decided."""
-        windows = cls(settings)
+        windows = cls(settings, curriculum)
         last = None
         for step in steps:
             windows._decided_groups.update(step.window.group_ids)
@@ -161,26 +94,28 @@ class Windows:
             self._drop(Member(at, trajectory), reason)
             return
         if trajectory.revision > 0:
-            self._revise(at, trajectory)
+            self._revise(at, append_time, trajectory)
             return
-        group_id = trajectory.group_id
-        assert group_id is not None
-        if group_id in self._decided_groups:
+        key = at if trajectory.group_id is None else trajectory.group_id
+        if key in self._decided_groups:
             self._drop(Member(at, trajectory), "group_decided")
             return
-        group = self._groups.get(group_id)
+        group = self._groups.get(key)
         if group is None:
-            group = self._groups[group_id] = Group(group_id, append_time)
+            group = self._groups[key] = Group(key, append_time)
         if trajectory.sample_index in group.members:
             self._drop(Member(at, trajectory), "duplicate_sample")
             return
         group.members[trajectory.sample_index] = Member(at, trajectory)
-        self._held[at] = (group_id, trajectory.sample_index)
-        if not group.completed_at and group.complete(self.settings.group_size):
-            group.completed_at = append_time
-            self._complete.append(group)
+        self._held[at] = (key, trajectory.sample_index)
+        self._look(group, append_time)
 
-    def close(self, version: int, now: int) -> list[Group] | None:
+    def restart_timers(self, now: int) -> None:
+        """Groups that are open have opened now: nothing could complete them while the log was out of reach."""
+        for group in self._groups.values():
+            group.opened_at = max(group.opened_at, now)
+
+    def close(self, version: int, now: int, *, timers: bool = True) -> list[Group] | None:
         """The groups of the next window, if one closes; what cannot be trained in them is decided.
 
         Members that are not trained are still in the groups: their rewards count in the baseline. Each of the others
@@ -189,17 +124,20 @@ class Windows:
         Args:
             version: of the policy that is trained now.
             now: log time, microseconds since the epoch.
+            timers: whether time may judge: what completes a group may be in the log, and not be read yet.
         """
-        self._time_out(now)
-        count = self._closing(now)
+        if timers:
+            self._time_out(now)
+        self._sift()
+        count = self._closing(now if timers else None)
         if not count:
             return None
-        groups = [self._complete.popleft() for _ in range(count)]
+        groups, self._complete = self._complete[:count], self._complete[count:]
         for group in groups:
             self._decide(group)
             for member in group.members.values():
-                trained = member.trajectory
-                member.staleness = max(0, version - trained.policy_version.min) if trained.policy_version else 0
+                oldest = oldest_version(member.trajectory, self.settings.policy)
+                member.staleness = 0 if oldest is None else max(0, version - oldest)
                 reason = self._unfit(member)
                 if reason is not None:
                     self._drop(member, reason)
@@ -223,9 +161,7 @@ class Windows:
         """Nothing is trained from now on: what is held is dropped, and so is what comes."""
         self.finished = True
         for group in list(self._groups.values()):
-            self._decide(group)
-            for member in group.in_order():
-                self._drop(member, "run_finished")
+            self._drop_group(group, "run_finished")
         self._complete.clear()
 
     def decisions(self) -> Window:
@@ -270,7 +206,7 @@ class Windows:
             return "wrong_policy"
         if self.finished:
             return "run_finished"
-        if trajectory.group_id is None:
+        if trajectory.group_id is None and settings.ungrouped == "drop":
             return "no_group"
         if not _is_finite(trajectory):
             return "reward_not_finite"
@@ -281,13 +217,15 @@ class Windows:
             return "no_triplets"
         if member.trajectory.final_reward is None:
             return "no_reward"
+        if missing_rewards(member.trajectory, self.settings.require_rewards):
+            return "no_required_reward"
         if member.trajectory.policy_version is None:
             return "no_policy_version"
         if member.staleness > self.settings.max_staleness:
             return "stale"
         return None
 
-    def _revise(self, at: At, trajectory: Trajectory) -> None:
+    def _revise(self, at: At, append_time: int, trajectory: Trajectory) -> None:
         before = trajectory.supersedes
         place = self._held.get((before.partition, before.offset)) if before is not None else None
         group = self._groups.get(place[0]) if place is not None else None
@@ -299,8 +237,41 @@ class Windows:
         group.members[place[1]] = Member(at, trajectory, [*old.superseded, old.at])
         del self._held[old.at]
         self._held[at] = place
+        self._look(group, append_time)
 
-    def _closing(self, now: int) -> int:
+    def _look(self, group: Group, append_time: int) -> None:
+        settings = self.settings
+        if group.completed_at is None and group.complete(settings.group_size, settings.require_rewards):
+            group.completed_at = append_time
+            self._complete.append(group)
+
+    def _sift(self) -> None:
+        """Drops complete groups that are not to be trained, so that a window has its full number of those that are."""
+        s = self.settings
+        if s.thin == s.zero_variance == "train" and s.skip_solved is None and self.curriculum is None:
+            return
+        kept: list[Group] = []
+        for group in self._complete:
+            reason = self._idle(group)
+            if reason is None:
+                kept.append(group)
+            else:
+                self._drop_group(group, reason)
+        self._complete = kept
+
+    def _idle(self, group: Group) -> str | None:
+        settings = self.settings
+        if not group.alone:
+            if settings.thin == "drop" and len(group.rewards) < settings.thin_below:
+                return "thin_group"
+            rewards = group.rewards
+            if settings.skip_solved is not None and rewards and sum(rewards) / len(rewards) >= settings.skip_solved:
+                return "solved"
+            if settings.zero_variance == "drop" and not group.varies:
+                return "zero_variance"
+        return None if self.curriculum is None else self.curriculum(group)
+
+    def _closing(self, now: int | None) -> int:
         settings = self.settings
         waiting = len(self._complete)
         if waiting >= settings.groups:
@@ -311,25 +282,30 @@ class Windows:
                 count += len(group.members)
                 if count >= settings.samples:
                     return index + 1
-        if settings.seconds is not None and waiting and now - self._complete[0].completed_at >= settings.seconds * 1e6:
-            return waiting
-        return 0
+        if now is None or settings.seconds is None or not waiting:
+            return 0
+        since = self._complete[0].completed_at
+        return waiting if since is not None and now - since >= settings.seconds * 1e6 else 0
 
     def _time_out(self, now: int) -> None:
         limit = now - int(self.settings.group_timeout_seconds * 1e6)
-        for group in [g for g in self._groups.values() if g.opened_at <= limit and not g.completed_at]:
-            if self.settings.incomplete == "train" and len(group.members) > 1:
+        for group in [g for g in self._groups.values() if g.opened_at <= limit and g.completed_at is None]:
+            if self.settings.incomplete == "train" and (len(group.members) > 1 or group.alone):
                 group.completed_at = now
                 self._complete.append(group)
                 continue
-            self._decide(group)
-            for member in group.in_order():
-                self._drop(member, "group_timeout")
+            self._drop_group(group, "group_timeout")
+
+    def _drop_group(self, group: Group, reason: str) -> None:
+        self._decide(group)
+        for member in group.in_order():
+            self._drop(member, reason)
 
     def _decide(self, group: Group) -> None:
-        del self._groups[group.group_id]
-        self._decided_groups.add(group.group_id)
-        self._group_ids.append(group.group_id)
+        del self._groups[group.key]
+        if isinstance(group.key, str):
+            self._decided_groups.add(group.key)
+            self._group_ids.append(group.key)
 
     def _drop(self, member: Member, reason: str) -> None:
         self._finish(member)

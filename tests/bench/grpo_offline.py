@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from headrace.trainers.advantages import group_relative
+from headrace.trainers.advantages.estimators import group_relative
 from headrace.trainers.batch import TokenRow
 from headrace.trainers.grpo.learner import GrpoLearner
 from headrace.trainers.grpo.settings import GrpoSettings

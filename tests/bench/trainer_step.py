@@ -24,7 +24,8 @@ from headrace.trainers.grpo.algorithm import Grpo
 from headrace.trainers.grpo.settings import GrpoSettings
 from headrace.trainers.models.loading import load_causal_lm
 from headrace.trainers.optimizer import AdamW
-from headrace.trainers.window import Windows, WindowSettings
+from headrace.trainers.window import Windows
+from headrace.trainers.window_settings import WindowSettings
 
 GROUPS, SIZE, PROMPT, RESPONSE = 10, 16, 24, 2
 

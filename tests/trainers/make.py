@@ -27,6 +27,7 @@ def triplet(prompt: list[int], response: list[int], logprobs: list[float] | None
 
 def trajectory(group: str | None, index: int, **fields: Any) -> Trajectory:
     """Sample `index` of a group of two with reward `index`, by version 0 unless told otherwise."""
+    version = fields.get("policy_version") or VersionRange(min=0, max=0)
     values: dict[str, Any] = {
         "rollout_id": f"{group}-{index}",
         "group_id": group,
@@ -37,9 +38,9 @@ def trajectory(group: str | None, index: int, **fields: Any) -> Trajectory:
         "status": "succeeded",
         "final_reward": float(index),
         "policy": POLICY,
-        "policy_version": VersionRange(min=0, max=0),
+        "policy_version": version,
         "assembled_at": 0,
-        "triplets": [triplet([5, 6, 7], [8, 9], [-0.5, -0.25])],
+        "triplets": [triplet([5, 6, 7], [8, 9], [-0.5, -0.25], policy_version=version)],
     }
     return Trajectory(**(values | fields))
 

@@ -19,7 +19,8 @@ from headrace.trainers.grpo.algorithm import Grpo
 from headrace.trainers.grpo.settings import GrpoSettings
 from headrace.trainers.loop import TrainerLoop
 from headrace.trainers.settings import RunSettings
-from headrace.trainers.window import Windows, WindowSettings
+from headrace.trainers.window import Windows
+from headrace.trainers.window_settings import WindowSettings
 from tests.trainers.make import POLICY, RUN, trajectory, triplet
 
 GROUP = 4
@@ -61,9 +62,18 @@ def window_settings(**fields: Any) -> WindowSettings:
     return WindowSettings(**({"run_id": RUN, "policy": POLICY, "groups": 2, "max_staleness": 1000} | fields))
 
 
-def loop(settings: Settings, model: Path, tmp_path: Path, lr: float = 1e-3, **fields: Any) -> TrainerLoop:
+def loop(
+    settings: Settings,
+    model: Path,
+    tmp_path: Path,
+    lr: float = 1e-3,
+    window: WindowSettings | None = None,
+    arithmetic: GrpoSettings | None = None,
+    **fields: Any,
+) -> TrainerLoop:
     run = {"run_id": RUN, "policy": POLICY, "model": model, "checkpoints": tmp_path / "checkpoints"} | fields
-    return TrainerLoop(settings, RunSettings(**run), window_settings(), Grpo(GrpoSettings(lr=lr), POLICY))
+    algorithm = Grpo(arithmetic or GrpoSettings(lr=lr), POLICY)
+    return TrainerLoop(settings, RunSettings(**run), window or window_settings(), algorithm)
 
 
 def training(settings: Settings) -> tuple[list[RunManifest], list[TrainingStep]]:
@@ -127,9 +137,11 @@ def decided(steps: Iterable[TrainingStep]) -> list[Place]:
     ]
 
 
-def undisturbed(model: Path, steps: list[TrainingStep], log: dict[Place, Trajectory]) -> dict[str, torch.Tensor]:
+def undisturbed(
+    model: Path, steps: list[TrainingStep], log: dict[Place, Trajectory], arithmetic: GrpoSettings | None = None
+) -> dict[str, torch.Tensor]:
     """The weights after the same windows, without Kafka, checkpoints or restarts."""
-    algorithm = Grpo(GrpoSettings(lr=1e-3), POLICY)
+    algorithm = Grpo(arithmetic or GrpoSettings(lr=1e-3), POLICY)
     algorithm.load(model)
     for step in steps:
         if not step.window.samples:

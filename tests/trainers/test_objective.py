@@ -5,15 +5,10 @@ import pytest
 import torch
 
 from headrace.streams.errors import SettingsError
-from headrace.trainers.advantages import group_relative
-from headrace.trainers.losses import (
-    AGGREGATIONS,
-    clipped,
-    clipped_loss,
-    k3,
-    logprobs_and_entropy,
-    token_weights,
-)
+from headrace.trainers.advantages.estimators import group_relative
+from headrace.trainers.losses.aggregation import AGGREGATIONS, token_weights
+from headrace.trainers.losses.policy import clipped, clipped_loss
+from headrace.trainers.losses.scores import k3, logprobs_and_entropy
 
 LOW, HIGH = 0.2, 0.28
 
@@ -117,10 +112,18 @@ def test_aggregations(aggregation: str) -> None:
     assert close(np.array((token_weights(row_of_token, rollout_of_row, aggregation) * every).sum()), expected)
 
 
-def test_rollout_mean_does_not_see_how_a_rollout_is_cut_into_rows() -> None:
-    whole = token_weights(np.zeros(6, dtype=np.int64), np.array([0]), "rollout_mean")
-    cut = token_weights(np.array([0, 0, 1, 2, 2, 2]), np.array([0, 0, 0]), "rollout_mean")
+@pytest.mark.parametrize(
+    ("aggregation", "divisor"), [("rollout_mean", None), ("token_mean", None), ("token_sum", None), ("token_sum", 7.0)]
+)
+def test_no_aggregation_sees_how_a_rollout_is_cut_into_rows(aggregation: str, divisor: float | None) -> None:
+    whole = token_weights(np.array([0] * 6 + [1]), np.array([0, 1]), aggregation, token_divisor=divisor)
+    cut = token_weights(np.array([0, 0, 1, 2, 2, 2, 3]), np.array([0, 0, 0, 1]), aggregation, token_divisor=divisor)
     assert whole.tolist() == cut.tolist()
+
+
+def test_a_token_sum_may_be_divided_by_rollouts_and_a_length() -> None:
+    weights = token_weights(np.array([0, 0, 1]), np.array([0, 1]), "token_sum", token_divisor=50.0)
+    assert weights.tolist() == [0.01] * 3
 
 
 def test_an_unknown_aggregation_names_the_known() -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -95,3 +96,25 @@ def test_one_bad_response_leaves_the_others_of_its_row() -> None:
 def test_a_prompt_that_refers_to_nothing_is_named() -> None:
     call = triplet([5], [6], [-1.0], prompt_prefix=PromptPrefix(triplet=3, length=2))
     assert made(trajectory("a", 0, triplets=[call])) == ([], {"bad_triplets": 1})
+
+
+def test_an_over_long_row_is_cut_behind_its_last_response_that_fits() -> None:
+    calls = [triplet([5], [6], [-1.0]), triplet([5, 6, 9], [7] * 10, [-1.0] * 10), triplet([8] * 30, [1], [-1.0])]
+    record = trajectory("a", 0, triplets=calls)
+    rules = SampleRules(policy=POLICY, level="trajectory", vocab_size=48, max_row_tokens=12, over_long="cut")
+    rows, refused = made(record, rules)
+    assert refused == {"too_long": 2}
+    (row,) = rows
+    assert row.token_ids.tolist() == [5, 6]
+    assert row.loss_mask.tolist() == [False, True]
+    assert row.calls == ((0, 1),)
+    whole, refused = made(record, replace(rules, over_long="drop"))
+    assert (whole, refused) == ([], {"too_long": 3})
+
+
+def test_calls_without_a_reward_or_a_version_are_masked() -> None:
+    calls = [triplet([5], [6], [-1.0]), triplet([7, 5], [6, 7], [-1.0, -1.0])]
+    rows, refused = token_rows(trajectory("a", 0, triplets=calls), RULES, rollout=0, staleness=0, unscored={0})
+    assert dict(refused) == {"no_call_reward": 1}
+    assert [row.calls for row in rows] == [((1, 2),)]
+    assert made(with_call(policy_version=None)) == ([], {"no_policy_version": 1})

@@ -1,10 +1,12 @@
 """The trainer on a real broker."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +25,9 @@ from headrace.streams.kafka.dead_letters import parse
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings
 from headrace.streams.topics import dead_letter_topic
+from headrace.trainers import checkpoint
+from headrace.trainers.checkpoint import CheckpointError
+from headrace.trainers.grpo.settings import GrpoSettings, settings_of_objective
 from tests.trainers.make import POLICY, RUN
 from tests.trainers.pipeline import (
     decided,
@@ -34,6 +39,7 @@ from tests.trainers.pipeline import (
     training,
     triplets,
     undisturbed,
+    window_settings,
 )
 
 pytestmark = pytest.mark.kafka
@@ -50,13 +56,13 @@ def published(settings: Settings) -> list[Weights]:
     return found
 
 
-def assert_exact(settings: Settings, model: Path) -> list[TrainingStep]:
+def assert_exact(settings: Settings, model: Path, arithmetic: GrpoSettings | None = None) -> list[TrainingStep]:
     """Every trajectory is decided once, and the newest weights are those of an undisturbed run."""
     log = triplets(settings)
     manifests, steps = training(settings)
     assert len(manifests) == 1
     assert Counter(decided(steps)) == Counter(list(log))
-    expected = undisturbed(model, steps, log)
+    expected = undisturbed(model, steps, log, arithmetic)
     newest = max(published(settings), key=lambda w: w.version)
     actual = load_file(Path(newest.uri) / "model.safetensors")
     assert actual.keys() == expected.keys()
@@ -73,6 +79,8 @@ def test_windows_are_trained_and_published(settings: Settings, make_model: Make,
     assert [s.step for s in steps] == [1, 2, 3]
     assert steps[-1].decided == 24
     assert steps[-1].staleness == {"2": 8}
+    # The log-probabilities are none of this model's: the weights that were trained are not those that have sampled.
+    assert [s.metrics.get("mismatch/alarm") for s in steps] == [1.0, None, None]
     for metric in ("reward/mean", "ratio/max", "entropy", "grad_norm", "seconds/train", "seconds/publish"):
         assert metric in steps[-1].metrics
     assert sorted(p.name for p in Path(published(settings)[1].uri).iterdir()) == [
@@ -102,6 +110,57 @@ def test_killed_around_its_transaction(settings: Settings, make_model: Make, tmp
     known = {w.uri for w in published(settings)} | {s.state.uri for s in steps if s.state}
     directory = tmp_path / "checkpoints" / RUN
     assert {str(p) for p in directory.iterdir()} <= known | {str(directory / "model-files")}
+
+
+def test_a_store_that_is_full_or_gone_ends_the_trainer_where_it_stood(
+    settings: Settings, make_model: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PPO, whose value head and proximal weights come back too."""
+    model = make_model()
+    arithmetic = settings_of_objective("ppo")
+    produce(settings, synthetic(range(4)))
+
+    def run(enough: int) -> None:
+        run_until(settings, loop(settings, model, tmp_path, arithmetic=arithmetic), trained_at_least(enough))
+
+    write, written = checkpoint._write, 0  # pyright: ignore[reportPrivateUsage]
+
+    def full_at_last(path: Path, content: bytes) -> None:
+        nonlocal written
+        written += path.name == "model.safetensors"
+        if written > 1:
+            raise OSError(28, "No space left on device")
+        write(path, content)
+
+    monkeypatch.setattr(checkpoint, "_write", full_at_last)
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        run(16)
+    monkeypatch.undo()
+    store = tmp_path / "checkpoints"
+    store.rename(tmp_path / "away")
+    with pytest.raises(CheckpointError, match="gone"):
+        run(16)
+    assert [s.step for s in training(settings)[1] if s.window.samples] == [1]
+    if store.exists():
+        shutil.rmtree(store)
+    (tmp_path / "away").rename(store)
+    run(16)
+    assert len(assert_exact(settings, model, arithmetic)) == 2
+
+
+def test_timers_of_groups_begin_anew_when_a_trainer_comes_back(
+    settings: Settings, make_model: Make, tmp_path: Path
+) -> None:
+    model = make_model()
+    produce(settings, synthetic(range(1))[:3])
+    window = window_settings(group_timeout_seconds=1.0, incomplete="drop")
+    first = list(triplets(settings).values())
+    assert len(first) == 3
+    time.sleep(1.2)  # of log time; the group is older than its time-out before anybody reads it
+    began = time.monotonic()
+    run_until(settings, loop(settings, model, tmp_path, window=window), lambda steps: len(decided(steps)) >= 3)
+    assert time.monotonic() - began >= 1.0
+    assert {d.reason for s in training(settings)[1] for d in s.window.dropped} == {"group_timeout"}
 
 
 def test_a_second_trainer_fences_the_first(settings: Settings, make_model: Make, tmp_path: Path) -> None:

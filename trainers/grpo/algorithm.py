@@ -1,4 +1,4 @@
-"""GRPO over windows: groups to advantages, trajectories to rows, rows to a step."""
+"""GRPO and its relatives over windows: trajectories to rows, groups to advantages, rows to a step."""
 
 import time
 from collections import Counter
@@ -7,39 +7,47 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from headrace.trainers.advantages import group_relative
 from headrace.trainers.algorithm import Trained
 from headrace.trainers.batch import TokenRow
 from headrace.trainers.checkpoint import State
+from headrace.trainers.groups import At, Group, Member
+from headrace.trainers.grpo.assigning import Assigner, Sample, of_group, score, unscored
 from headrace.trainers.grpo.learner import GrpoLearner
 from headrace.trainers.grpo.settings import GrpoSettings
 from headrace.trainers.models.loading import CausalLM, load_causal_lm, read_tensors
+from headrace.trainers.ranks import Ranks
 from headrace.trainers.samples import SampleRules, token_rows
-from headrace.trainers.window import Group, Member, Windows
+from headrace.trainers.window import Windows
 
 MASTER = "weights."  # of weights that the checkpoint rounds
 
 
 class Grpo:
-    """See `Algorithm`. Group-relative policy optimisation, arXiv:2402.03300, one optimizer step a window."""
+    """See `Algorithm`. The family of policy-gradient algorithms that differ in settings; see `settings.OBJECTIVES`."""
 
     name = "grpo"
 
-    def __init__(self, settings: GrpoSettings, policy: str) -> None:
+    def __init__(self, settings: GrpoSettings, policy: str, ranks: Ranks | None = None) -> None:
         self._settings = settings
         self._policy = policy
+        self._ranks = ranks or Ranks()
         self._learner: GrpoLearner | None = None
+        self._baseline: float | None = None
 
     def settings(self) -> dict[str, Any]:
         """All that a step's arithmetic depends on."""
-        return asdict(self._settings)
+        return asdict(self._settings) | ({"ranks": self._ranks.size} if self._ranks.size > 1 else {})
 
     def load(self, directory: Path) -> None:
-        """Takes the weights of a Hugging Face directory, and a fresh optimizer."""
-        self._learner = GrpoLearner(load_causal_lm(directory), self._settings)
+        """Takes the weights of a Hugging Face directory, and a fresh optimizer; they are the reference too."""
+        self._tell("load", str(directory))
+        reference = load_causal_lm(directory) if self._settings.needs_reference else None
+        self._learner = GrpoLearner(load_causal_lm(directory), self._settings, reference, self._ranks)
+        self._baseline = None
 
     @property
     def learner(self) -> GrpoLearner:
@@ -53,25 +61,27 @@ class Grpo:
         rules = self._rules(self.learner.model)
         rows: list[TokenRow] = []
         members: list[Member] = []
+        samples: dict[At, Sample] = {}
         masked: Counter[str] = Counter()
-        flat = 0
         for group in groups:
-            rewarded = [m for m in group.in_order() if m.trajectory.final_reward is not None]
-            values = group_relative(
-                [m.trajectory.final_reward or 0.0 for m in rewarded], epsilon=self._settings.advantage_epsilon
-            )
-            advantages = {m.at: float(value) for m, value in zip(rewarded, values, strict=True)}
-            flat += not values.any()
-            for member in windows.trainable(group):
+            trainable = {member.at for member in windows.trainable(group)}
+            for member in group.in_order():
+                if member.trajectory.final_reward is None:
+                    continue
+                values = score(member, self._settings)
+                samples[member.at] = Sample(values, None)
+                if member.at not in trainable:
+                    continue
                 made, refused = token_rows(
                     member.trajectory,
                     rules,
-                    advantage=advantages[member.at],
                     rollout=len(members),
                     staleness=member.staleness,
+                    unscored=unscored(values, self._settings),
                 )
                 masked.update(refused)
                 if made:
+                    samples[member.at] = Sample(values, len(members))
                     rows.extend(made)
                     members.append(member)
                 else:
@@ -80,18 +90,22 @@ class Grpo:
             return None
         windows.train(members)
         prepared = time.perf_counter()
-        metrics = self.learner.step(rows)
+        self._tell("step", rows)
+        metrics = self.learner.step(rows, self._assigner(groups, samples, windows.settings.ungrouped))
         rewards = [m.trajectory.final_reward or 0.0 for m in members]
+        lengths = np.bincount([row.rollout for row in rows], [row.trained for row in rows])
         staleness = Counter(m.staleness for m in members)
         return Trained(
             metrics={
                 **metrics,
                 "reward/mean": sum(rewards) / len(rewards),
                 "groups/count": float(len(groups)),
-                "groups/zero_variance": flat / len(groups),
+                "groups/zero_variance": sum(not group.varies for group in groups) / len(groups),
                 "groups/size": sum(len(g.members) for g in groups) / len(groups),
                 "staleness/mean": sum(k * n for k, n in staleness.items()) / len(members),
                 "staleness/max": float(max(staleness)),
+                "length/mean": lengths.mean().item(),
+                "length/max": float(lengths.max()),
                 "turns": sum(len(m.trajectory.triplets) for m in members) / len(members),
                 **{f"masked/{reason}": float(n) for reason, n in masked.items()},
                 "seconds/rows": prepared - started,
@@ -101,20 +115,40 @@ class Grpo:
             staleness=staleness,
         )
 
+    def _assigner(self, groups: Sequence[Group], samples: dict[At, Sample], ungrouped: str) -> Assigner:
+        """Compares the members of each group, and the samples of none by the window's policy for them."""
+        compared = [of_group(group, samples) for group in groups if not group.alone]
+        alone = [sample for group in groups if group.alone for sample in of_group(group, samples)]
+        if ungrouped != "running":
+            return Assigner(self._settings, [*compared, alone] if alone else compared)
+        known = [float(np.nanmean(s.scores)) for s in alone if np.isfinite(s.scores).any()]
+        mean = sum(known) / len(known) if known else 0.0
+        before = mean if self._baseline is None else self._baseline
+        if known:
+            self._baseline = before + (1.0 - self._settings.baseline_decay) * (mean - before)
+        return Assigner(self._settings, compared, alone, before)
+
     def weights(self) -> dict[str, Tensor]:
         """The tensors to publish."""
         return self.learner.weights()
 
     def state(self) -> State:
-        """The optimizer's moments, its number of steps, and torch's random state."""
-        tensors = self.learner.optimizer.state() | {"rng": torch.get_rng_state()}
-        return State(tensors, {"optimizer_steps": self.learner.optimizer.steps})
+        """The optimizer's moments, its number of steps, the running baseline, and torch's random state."""
+        tensors = self.learner.state() | {"rng": torch.get_rng_state()}
+        return State(tensors, {"optimizer_steps": self.learner.optimizer.steps, "baseline": self._baseline})
 
     def restore(self, weights: Path, state: State) -> None:
         """Goes on where `state` was taken."""
+        self._tell("restore", str(weights), state)
         master = {name.removeprefix(MASTER): t for name, t in state.tensors.items() if name.startswith(MASTER)}
         self.learner.restore(master or read_tensors(weights), state.tensors, int(state.facts["optimizer_steps"]))
+        self._baseline = state.facts["baseline"]
         torch.set_rng_state(state.tensors["rng"])
+
+    def _tell(self, *what: Any) -> None:
+        """The other ranks do it too; see `following`."""
+        if self._ranks.size > 1 and self._ranks.rank == 0:
+            self._ranks.share(what)
 
     def _rules(self, model: CausalLM) -> SampleRules:
         return SampleRules(
@@ -122,4 +156,5 @@ class Grpo:
             level=self._settings.level,
             vocab_size=model.vocab_size,
             max_row_tokens=self._settings.max_row_tokens,
+            over_long=self._settings.over_long,
         )

@@ -1,19 +1,33 @@
-"""One GRPO step: rows of a window in, changed weights and their figures out."""
+"""One window's step: rows in, changed weights and their figures out."""
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from headrace.trainers.batch import MicroBatch, TokenRow, collate
+from headrace.trainers.advantages.estimators import GAE
+from headrace.trainers.batch import Floats, MicroBatch, Scores, TokenRow, collate
+from headrace.trainers.grpo.figures import Figures
+from headrace.trainers.grpo.objective import loss_of
 from headrace.trainers.grpo.settings import GrpoSettings
-from headrace.trainers.losses import clipped, clipped_loss, k3, logprobs_and_entropy
+from headrace.trainers.layout import Ints
+from headrace.trainers.losses.scores import logprobs_and_entropy
 from headrace.trainers.models.loading import CausalLM
+from headrace.trainers.models.value_head import ValueHead
 from headrace.trainers.optimizer import AdamW
+from headrace.trainers.ranks import Ranks
 
 log = logging.getLogger(__name__)
+
+Assign = Callable[[list[TokenRow]], list[TokenRow]]
+"""Gives scored rows their advantages."""
+VALUE_HEAD = "value_head."
 
 
 class GrpoLearner:
@@ -21,116 +35,163 @@ class GrpoLearner:
 
     A step is a pure function of weights, optimizer state and rows in their order: the same again gives the same bits on
     the same machine kind, thread count and versions.
+
+    Args:
+        reference: the frozen base weights, where the settings ask for a divergence from them.
+        ranks: the processes that take each step together.
     """
 
-    def __init__(self, model: CausalLM, settings: GrpoSettings) -> None:
+    def __init__(
+        self, model: CausalLM, settings: GrpoSettings, reference: CausalLM | None = None, ranks: Ranks | None = None
+    ) -> None:
         self.model = model
         self.settings = settings
+        self.reference = reference
+        self.ranks = ranks or Ranks()
         # A tied head is one parameter under two names, and stands here once.
         self.parameters = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
-        self.optimizer = AdamW(self.parameters, betas=settings.betas, weight_decay=settings.weight_decay)
+        dtype = next(iter(self.parameters.values())).dtype
+        self.value_head = ValueHead(model.hidden_size, dtype) if settings.advantage == GAE else None
+        every = dict(self.parameters)
+        if self.value_head is not None:
+            every |= {VALUE_HEAD + name: p for name, p in self.value_head.named_parameters()}
+        self.optimizer = AdamW(every, betas=settings.betas, weight_decay=settings.weight_decay)
 
-    def step(self, rows: Sequence[TokenRow]) -> dict[str, float]:
-        """Takes one optimizer step on all rows of a window.
+    def step(self, rows: Sequence[TokenRow], assign: Assign = list) -> dict[str, float]:
+        """Takes the optimizer steps of one window on all its rows.
+
+        Args:
+            assign: called once, on rank 0, with the rows as they are scored by the weights with which the window
+                begins.
 
         Returns:
             Figures by metric name. A gradient that is not finite changes nothing and shows as `grad_norm` of NaN or
             infinity with `step/skipped` 1.
         """
         settings = self.settings
-        batches = collate(
-            rows,
-            aggregation=settings.aggregation,
-            micro_batch_tokens=settings.micro_batch_tokens,
-            trees=self.model.trees,
-        )
-        figures = _Figures(settings)
+        scored = self._scored(list(rows)) if self._scores_first else list(rows)
+        ready: list[TokenRow] = self.ranks.share(assign(scored) if self.ranks.rank == 0 else None)
+        figures = Figures(settings)
+        losses: list[float] = []
+        norms: list[float] = []
+        skipped = 0
+        for _ in range(settings.epochs):
+            for part in _dealt(ready, settings.mini_batches):
+                loss, norm = self._update(part, figures, first=not norms)
+                losses.append(loss)
+                norms.append(norm)
+                skipped += not math.isfinite(norm)
+        return figures.metrics(self.ranks) | {
+            "loss": sum(losses) / len(losses),
+            "grad_norm": sum(norms) / len(norms),
+            "lr": settings.lr,
+            "step/skipped": float(skipped),
+            "rows/trained": float(len(ready)),
+        }
+
+    def _update(self, rows: Sequence[TokenRow], figures: Figures, *, first: bool) -> tuple[float, float]:
+        """One optimizer step; its loss and the norm of its gradient."""
         loss = 0.0
-        for batch in batches:
-            logprobs, entropy = self._score(batch)
+        for batch in self._mine(rows):
+            with self._precision():
+                logprobs, entropy, values = self._score(self.model, batch)
             taken = torch.from_numpy(batch.taken)
             logprobs, entropy = logprobs[taken], entropy[taken]
-            behaviour, advantages = torch.from_numpy(batch.behaviour), torch.from_numpy(batch.advantages)
-            each = clipped_loss(
-                logprobs, behaviour, advantages, clip_low=settings.clip_low, clip_high=settings.clip_high
-            )
-            part = ((each - settings.entropy * entropy) * torch.from_numpy(batch.weights)).sum()
+            values = None if values is None else values[taken]
+            part = loss_of(batch, logprobs, entropy, values, self.settings)
             part.backward()  # pyright: ignore[reportUnknownMemberType]
             loss += float(part.detach())
-            figures.add(logprobs.detach(), entropy.detach(), behaviour, advantages, torch.from_numpy(batch.fresh))
-        norm = self.optimizer.clip_gradients(settings.max_grad_norm)
-        finite = math.isfinite(norm)
-        if finite:
-            self.optimizer.step(settings.lr)
+            detached = None if values is None else values.detach()
+            figures.add(batch, logprobs.detach(), entropy.detach(), detached, first=first)
+        self.ranks.add_gradients(self.optimizer.parameters.values())
+        norm = self.optimizer.clip_gradients(self.settings.max_grad_norm)
+        if math.isfinite(norm):
+            self.optimizer.step(self.settings.lr)
         else:
             log.error("the gradient's norm is %s: the weights stay as they are", norm)
         self.optimizer.zero_grad()
-        return figures.metrics() | {
-            "loss": loss,
-            "grad_norm": norm,
-            "lr": settings.lr,
-            "step/skipped": 0.0 if finite else 1.0,
-            "rows/trained": float(len(rows)),
-            "tokens/distinct": float(sum(batch.targets.size for batch in batches)),
-            "tokens/forward": float(sum(batch.token_ids.size for batch in batches)),
-        }
+        return self.ranks.add([loss])[0], norm
 
-    def _score(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
+    @property
+    def _scores_first(self) -> bool:
+        s = self.settings
+        return s.ratio == "decoupled" or s.needs_reference or self.value_head is not None
+
+    @torch.no_grad()
+    def _scored(self, rows: list[TokenRow]) -> list[TokenRow]:
+        found: list[tuple[int, Scores]] = []
+        for batch in self._mine(rows):
+            with self._precision():
+                proximal, _, values = self._score(self.model, batch)
+                reference = None if self.reference is None else self._score(self.reference, batch)[0]
+            bounds = np.cumsum(batch.counts)[:-1]
+            proximals, references, expected = (_parts(x, batch, bounds) for x in (proximal, reference, values))
+            for index, p, r, v in zip(batch.rows, proximals, references, expected, strict=True):
+                found.append((index, Scores(proximal=p, reference=r, values=v)))
+        scored = list(rows)
+        for index, scores in (pair for part in self.ranks.gather(found) for pair in part):
+            scored[index] = replace(rows[index], scored=scores)
+        return scored
+
+    def _mine(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
+        s, model = self.settings, self.model
+        limit = s.micro_batch_tokens
+        batches = collate(
+            rows,
+            aggregation=s.aggregation,
+            micro_batch_tokens=min(limit, model.pack_limit or limit) if s.packing else limit,
+            trees=model.trees,
+            packing=s.packing,
+            token_divisor=s.token_divisor,
+        )
+        return batches[self.ranks.rank :: self.ranks.size]
+
+    def _precision(self) -> AbstractContextManager[object]:
+        if self.settings.dtype == "float32":
+            return nullcontext()
+        return cast("AbstractContextManager[object]", torch.autocast("cpu", dtype=torch.bfloat16))
+
+    def _score(self, model: CausalLM, batch: MicroBatch) -> tuple[Tensor, Tensor, Tensor | None]:
         positions = None if batch.positions is None else torch.from_numpy(batch.positions)
         mask = None if batch.mask is None else torch.from_numpy(batch.mask)
-        hidden = self.model.hidden(torch.from_numpy(batch.token_ids), positions, mask)
+        hidden = model.hidden(torch.from_numpy(batch.token_ids), positions, mask, batch.lengths)
         # The head is the widest product of a small model: it sees only the positions that predict a trained token.
-        logits = self.model.head(hidden.flatten(0, 1)[torch.from_numpy(batch.predictors)]).float()
+        before = hidden.flatten(0, 1)[torch.from_numpy(batch.predictors)]
+        logits = model.head(before)
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         if batch.temperatures is not None:
             logits = logits / torch.from_numpy(batch.temperatures).unsqueeze(-1)
-        return logprobs_and_entropy(logits, torch.from_numpy(batch.targets))
+        logprobs, entropy = logprobs_and_entropy(logits, torch.from_numpy(batch.targets))
+        values = self.value_head(before) if self.value_head is not None and model is self.model else None
+        return logprobs, entropy, values
 
     def weights(self) -> dict[str, Tensor]:
         """The tensors of a checkpoint, under Hugging Face's names."""
         return {name: parameter.detach() for name, parameter in self.parameters.items()}
 
-    @torch.no_grad()
-    def restore(self, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor], steps: int) -> None:
-        """Goes on from a checkpoint and the optimizer's state beside it."""
-        for name, parameter in self.parameters.items():
-            parameter.copy_(weights[name])
-        self.optimizer.restore(optimizer, steps)
-
-
-class _Figures:
-    def __init__(self, settings: GrpoSettings) -> None:
-        self.settings = settings
-        self.tokens = 0
-        self.fresh = 0
-        self.sums = dict.fromkeys(("ratio", "clip", "entropy", "k3", "kl"), 0.0)
-        self.ratio_max = 0.0
+    def state(self) -> dict[str, Tensor]:
+        """The optimizer's moments, and the value head, which no checkpoint has."""
+        head = {} if self.value_head is None else dict(self.value_head.named_parameters())
+        return self.optimizer.state() | {VALUE_HEAD + name: p.detach() for name, p in head.items()}
 
     @torch.no_grad()
-    def add(self, logprobs: Tensor, entropy: Tensor, behaviour: Tensor, advantages: Tensor, fresh: Tensor) -> None:
-        ratio = (logprobs - behaviour).exp()
-        limits = {"clip_low": self.settings.clip_low, "clip_high": self.settings.clip_high}
-        divergence = k3(behaviour, logprobs)
-        self.tokens += len(ratio)
-        self.fresh += int(fresh.sum())
-        self.sums["ratio"] += float(ratio.sum())
-        self.sums["clip"] += float(clipped(ratio, advantages, **limits).sum())
-        self.sums["entropy"] += float(entropy.sum())
-        self.sums["kl"] += float(divergence.sum())
-        self.sums["k3"] += float(divergence[fresh].sum())
-        self.ratio_max = max(self.ratio_max, float(ratio.max()))
+    def restore(self, weights: Mapping[str, Tensor], state: Mapping[str, Tensor], steps: int) -> None:
+        """Goes on from a checkpoint and the state beside it."""
+        for name, parameter in self.optimizer.parameters.items():
+            parameter.copy_(state[name] if name.startswith(VALUE_HEAD) else weights[name])
+        self.optimizer.restore(state, steps)
 
-    def metrics(self) -> dict[str, float]:
-        tokens = max(1, self.tokens)
-        metrics = {
-            "ratio/mean": self.sums["ratio"] / tokens,
-            "ratio/max": self.ratio_max,
-            "ratio/k3": self.sums["kl"] / tokens,
-            "clip/fraction": self.sums["clip"] / tokens,
-            "entropy": self.sums["entropy"] / tokens,
-            "tokens/trained": float(self.tokens),
-        }
-        if self.fresh:
-            mismatch = self.sums["k3"] / self.fresh
-            metrics["mismatch/k3"] = mismatch
-            metrics["mismatch/alarm"] = float(not mismatch <= self.settings.mismatch_bound)
-        return metrics
+
+def _dealt(rows: Sequence[TokenRow], hands: int) -> list[Sequence[TokenRow]]:
+    """The rows of each mini-batch: rollouts are dealt out in their order, so that each has some of every group."""
+    if hands == 1:
+        return [rows]
+    order = {rollout: place for place, rollout in enumerate(dict.fromkeys(row.rollout for row in rows))}
+    dealt = [[row for row in rows if order[row.rollout] % hands == hand] for hand in range(hands)]
+    return [part for part in dealt if part]
+
+
+def _parts(scores: Tensor | None, batch: MicroBatch, bounds: Ints) -> list[Floats | None]:
+    if scores is None:
+        return [None] * len(batch.rows)
+    return list(np.split(scores.float().numpy()[batch.taken], bounds))

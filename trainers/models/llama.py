@@ -5,6 +5,7 @@ runs a small model. The names of the parameters are those of `transformers.Llama
 """
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -68,7 +69,7 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        wide = x.float()
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
         wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
         return self.weight * wide.to(x.dtype)
 
@@ -83,7 +84,9 @@ class Attention(nn.Module):
         self.v_proj = nn.Linear(size, settings.kv_heads * width, bias=False, device=_UNFILLED)
         self.o_proj = nn.Linear(settings.heads * width, size, bias=False, device=_UNFILLED)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(
+        self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None, lengths: list[int] | None = None
+    ) -> Tensor:
         batch, length, _ = x.shape
         shape = (batch, length, -1, self.settings.head_dim)
         q = _rotate(self.q_proj(x).view(shape).transpose(1, 2), cos, sin)
@@ -92,7 +95,10 @@ class Attention(nn.Module):
         repeat = self.settings.heads // self.settings.kv_heads
         if repeat > 1:
             k, v = k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1)
-        mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
+        if lengths is not None:
+            mixed = _apart(q, k, v, lengths)
+        else:
+            mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
 
 
@@ -115,8 +121,10 @@ class Layer(nn.Module):
         self.input_layernorm = RMSNorm(settings.hidden_size, settings.norm_eps)
         self.post_attention_layernorm = RMSNorm(settings.hidden_size, settings.norm_eps)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None) -> Tensor:
-        x = x + self.self_attn(self.input_layernorm(x), cos, sin, mask)
+    def forward(
+        self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None, lengths: list[int] | None = None
+    ) -> Tensor:
+        x = x + self.self_attn(self.input_layernorm(x), cos, sin, mask, lengths)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
@@ -131,7 +139,9 @@ class Decoder(nn.Module):
         # Plain attribute, not a buffer: it is no part of the weights, and stays float32 under any dtype.
         self.inverse_frequency = 1.0 / settings.rope_theta ** (torch.arange(0, width, 2).float() / width)
 
-    def forward(self, token_ids: Tensor, positions: Tensor | None, mask: Tensor | None) -> Tensor:
+    def forward(
+        self, token_ids: Tensor, positions: Tensor | None, mask: Tensor | None, lengths: list[int] | None = None
+    ) -> Tensor:
         x: Tensor = self.embed_tokens(token_ids)
         if positions is None:
             positions = torch.arange(token_ids.shape[1], device=x.device)
@@ -142,7 +152,7 @@ class Decoder(nn.Module):
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         heads_mask = None if mask is None else mask.unsqueeze(1)
         for layer in self.layers:
-            x = layer(x, cos, sin, heads_mask)
+            x = layer(x, cos, sin, heads_mask, lengths)
         return self.norm(x)
 
 
@@ -160,7 +170,13 @@ class Llama(nn.Module):
         if settings.tied:
             self.lm_head.weight = self.model.embed_tokens.weight
 
-    def hidden(self, token_ids: Tensor, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+    def hidden(
+        self,
+        token_ids: Tensor,
+        positions: Tensor | None = None,
+        mask: Tensor | None = None,
+        lengths: list[int] | None = None,
+    ) -> Tensor:
         """Last hidden states [batch, length, hidden] of token ids [batch, length].
 
         Attention is causal, so what stands to the right of a sequence cannot reach it and needs no mask.
@@ -168,12 +184,27 @@ class Llama(nn.Module):
         Args:
             positions: of each token, [batch, length]; counted from the left where it is None.
             mask: true where a token attends to another, [batch, length, length]; causal where it is None.
+            lengths: of the sequences that lie one behind the other in the only row, each causal within itself.
         """
-        return self.model(token_ids, positions, mask)
+        return self.model(token_ids, positions, mask, lengths)
 
     def head(self, hidden: Tensor) -> Tensor:
         """Logits [..., vocabulary] of hidden states [..., hidden]."""
         return self.lm_head(hidden)
+
+
+def _apart(q: Tensor, k: Tensor, v: Tensor, lengths: list[int]) -> Tensor:
+    """Causal attention of packed sequences [1, heads, tokens, width], each with itself; equal lengths at once."""
+    mixed: list[Tensor] = []
+    start = 0
+    for length, same in groupby(lengths):
+        count = len(list(same))
+        end = start + count * length
+        parts = (x[0, :, start:end].unflatten(1, (count, length)).transpose(0, 1) for x in (q, k, v))
+        each = functional.scaled_dot_product_attention(*parts, is_causal=True)
+        mixed.append(each.transpose(0, 1).flatten(1, 2))
+        start = end
+    return torch.cat(mixed, 1).unsqueeze(0)
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

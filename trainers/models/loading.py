@@ -14,16 +14,19 @@ from headrace.streams.errors import HeadraceError
 from headrace.trainers.models.llama import Llama, LlamaSettings
 
 POLL_SECONDS = 0.05
+PACK_LIMIT = 4096  # transformers' attention over packed sequences is dense
 
 
 class CausalLM(Protocol):
     """What scoring and training ask of a model; `module` owns the parameters, under Hugging Face's names.
 
     Attributes:
-        trees: whether `hidden` takes positions and masks.
+        trees: whether `hidden` takes masks.
+        pack_limit: most tokens of a packed row, where attention costs the square of them; None is no limit.
     """
 
     trees: bool
+    pack_limit: int | None
 
     @property
     def module(self) -> nn.Module: ...
@@ -31,7 +34,16 @@ class CausalLM(Protocol):
     @property
     def vocab_size(self) -> int: ...
 
-    def hidden(self, token_ids: Tensor, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor: ...
+    @property
+    def hidden_size(self) -> int: ...
+
+    def hidden(
+        self,
+        token_ids: Tensor,
+        positions: Tensor | None = None,
+        mask: Tensor | None = None,
+        lengths: list[int] | None = None,
+    ) -> Tensor: ...
 
     def head(self, hidden: Tensor) -> Tensor: ...
 
@@ -103,6 +115,7 @@ def read_tensors(directory: Path) -> dict[str, Tensor]:
 
 class _Native:
     trees = True
+    pack_limit = None
 
     def __init__(
         self, settings: LlamaSettings, tensors: dict[str, Tensor], directory: Path, dtype: torch.dtype
@@ -127,8 +140,18 @@ class _Native:
     def vocab_size(self) -> int:
         return self.llama.settings.vocab_size
 
-    def hidden(self, token_ids: Tensor, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
-        return self.llama.hidden(token_ids, positions, mask)
+    @property
+    def hidden_size(self) -> int:
+        return self.llama.settings.hidden_size
+
+    def hidden(
+        self,
+        token_ids: Tensor,
+        positions: Tensor | None = None,
+        mask: Tensor | None = None,
+        lengths: list[int] | None = None,
+    ) -> Tensor:
+        return self.llama.hidden(token_ids, positions, mask, lengths)
 
     def head(self, hidden: Tensor) -> Tensor:
         return self.llama.head(hidden)
@@ -136,6 +159,7 @@ class _Native:
 
 class _Transformers:
     trees = False
+    pack_limit = PACK_LIMIT
 
     def __init__(self, directory: Path, dtype: torch.dtype) -> None:
         # Slow to import; most small models never need it.
@@ -152,11 +176,23 @@ class _Transformers:
     def vocab_size(self) -> int:
         return int(self.model.config.vocab_size)
 
-    def hidden(self, token_ids: Tensor, positions: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
-        assert positions is None, "architectures differ in how they take masks"
-        assert mask is None
-        # use_cache off: a cache would cost memory, and makes packed position ids be ignored.
-        return self.model.get_decoder()(input_ids=token_ids, use_cache=False).last_hidden_state
+    @property
+    def hidden_size(self) -> int:
+        return int(self.model.config.hidden_size)
+
+    def hidden(
+        self,
+        token_ids: Tensor,
+        positions: Tensor | None = None,
+        mask: Tensor | None = None,
+        lengths: list[int] | None = None,
+    ) -> Tensor:
+        assert mask is None, "architectures differ in how they take masks"
+        assert (positions is None) == (lengths is None)
+        # use_cache off: a cache would cost memory, and with one the position ids of packed sequences, which alone say
+        # where each begins, are silently ignored: every sequence would see those before it.
+        decoder = self.model.get_decoder()
+        return decoder(input_ids=token_ids, position_ids=positions, use_cache=False).last_hidden_state
 
     def head(self, hidden: Tensor) -> Tensor:
         return self.model.get_output_embeddings()(hidden)
