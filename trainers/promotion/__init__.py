@@ -1,0 +1,1 @@
+"""Channels: policies that no trainer writes, and that get validated versions only."""
