@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "engine": ("engine", "Serve a model."),
     "sync": ("sync", "Load published weights into the engines."),
     "trainer": ("trainer", "Train a policy from triplets."),
+    "promote": ("promote", "Give production engines a validated version."),
     "model": ("model", "Make the small model of the demo."),
     "traces": ("traces", "See what rollouts did, span by span."),
     "dlq": ("dlq", "Read and replay dead letters."),
