@@ -43,6 +43,9 @@ class Assembled(Record, kw_only=True):
     reward_ids: list[str] = []
     source: Source
     segment: int = 1  # the last segment of an external rollout
+    traces: bytes = (
+        b""  # of an external rollout: hashes of eight bytes, of the traces in it and in its earlier segments
+    )
     at: int  # microseconds since the epoch, UTC
 
 

@@ -14,6 +14,7 @@ from headrace.streams.errors import EXIT_FENCED, FencedError, HeadraceError
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module under headrace.cli, what it does)
     "demo": ("demo", "Start everything on this machine and watch a model learn."),
+    "up": ("up", "Run the parts of a pipeline on this machine, from one file."),
     "broker": ("broker", "Run a local Kafka, and a schema registry with --registry."),
     "topics": ("topics", "Make, list and check the pipeline's topics."),
     "schemas": ("schemas", "Show, register and check the Avro schemas."),
@@ -23,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "processor": ("processor", "Run a stream processor."),
     "gateway": ("gateway", "Run the OpenAI-compatible gateway that records every call."),
     "otlp": ("otlp", "Take the traces of instrumented agents by OTLP."),
+    "feedback": ("feedback", "Judge a rollout, however long after it."),
     "engine": ("engine", "Serve a model."),
     "sync": ("sync", "Load published weights into the engines."),
     "trainer": ("trainer", "Train a policy from triplets."),

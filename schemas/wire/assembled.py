@@ -48,8 +48,12 @@ def write_Assembled(x: r.Assembled, put: Put) -> None:
     write_Source(x.source, put)
     i15 = x.segment
     put(SMALL[i15] if 0 <= i15 < LIMIT else long(i15))
-    i16 = x.at
-    put(SMALL[i16] if 0 <= i16 < LIMIT else long(i16))
+    b16 = x.traces
+    n17 = len(b16)
+    put(SMALL[n17] if n17 < LIMIT else long(n17))
+    put(b16)
+    i18 = x.at
+    put(SMALL[i18] if 0 <= i18 < LIMIT else long(i18))
 
 
 def read_Assembled(b: bytes, p: int) -> tuple[r.Assembled, int]:
@@ -148,12 +152,25 @@ def read_Assembled(b: bytes, p: int) -> tuple[r.Assembled, int]:
         f24, p = read_long(b, p, f24)
     else:
         f24 = SIGNED[f24]
-    f25 = b[p]
-    p += 1
-    if f25 > 127:
-        f25, p = read_long(b, p, f25)
+    n26 = b[p]
+    if not n26 & 0x81:
+        q28 = p + 1
+        p = q28 + (n26 >> 1)
+        f25 = b[q28:p]
+    elif not n26 & 1 and (m27 := b[p + 1]) < 128:
+        q28 = p + 2
+        p = q28 + (n26 >> 1 & 0x3F | m27 << 6)
+        f25 = b[q28:p]
     else:
-        f25 = SIGNED[f25]
+        n26, p = read_length(b, p + 1, n26)
+        f25 = b[p : p + n26]
+        p += n26
+    f29 = b[p]
+    p += 1
+    if f29 > 127:
+        f29, p = read_long(b, p, f29)
+    else:
+        f29 = SIGNED[f29]
     return r.Assembled(
         rollout_id=f1,
         state=f5,
@@ -163,7 +180,8 @@ def read_Assembled(b: bytes, p: int) -> tuple[r.Assembled, int]:
         reward_ids=f17,
         source=f23,
         segment=f24,
-        at=f25,
+        traces=f25,
+        at=f29,
     ), p
 
 

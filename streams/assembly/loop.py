@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 from headrace.schemas.records import Assembled, AttemptEvent, LogPosition, Record, Reward, Span
@@ -50,8 +51,8 @@ class AssemblyProcessor(Processor):
     ) -> None:
         super().__init__()
         self._choices = choices or AssemblySettings(settle_seconds=settings.settle.total_seconds())
-        self._message = MessageMaker(settings)
         self._log = log_reader or LogReader(settings, f"{self.name}-{worker_id}")
+        self._message = MessageMaker(settings, partitions=partial(self._log.count, "tasks"))
         self._sources = SourceReader(settings, self._log)
         self._assembler = Assembler(self._choices, self.count)
         self._revisions = Revisions(settings, self._log, self._sources, self._assembler)

@@ -13,7 +13,8 @@ from headrace.streams.errors import RecordTooLargeError
 from headrace.streams.feedback.errors import INVALID, NO_VIEW, UNAVAILABLE, FeedbackError, UnknownTargetError
 from headrace.streams.feedback.request import Feedback, Target, reward_of
 from headrace.streams.feedback.targets import Targets
-from headrace.streams.kafka.acked_producer import AckedProducer, DeliveryError
+from headrace.streams.kafka.acked_producer import AckedProducer, DeliveryError, Position
+from headrace.streams.kafka.partitioner import SEGMENT_MARK
 from headrace.streams.view.errors import ViewError
 
 LOOK_AGAIN_SECONDS = 0.2
@@ -105,7 +106,7 @@ class Feedbacks:
     async def _write(self, rewards: Sequence[Reward]) -> Outcome:
         try:
             async with asyncio.timeout(self._broker_seconds):
-                places = await asyncio.gather(*map(self._producer.send, rewards))
+                places = await asyncio.gather(*map(self._send, rewards))
         except TimeoutError:
             message = f"no broker acknowledged it within {self._broker_seconds:g} s; what comes again counts once"
             return FeedbackError(UNAVAILABLE, message)
@@ -116,6 +117,12 @@ class Feedbacks:
         return [
             Written(reward.rollout_id, reward.reward_id, *place) for reward, place in zip(rewards, places, strict=True)
         ]
+
+    async def _send(self, reward: Reward) -> Position:
+        if SEGMENT_MARK not in reward.rollout_id:
+            return await self._producer.send(reward)
+        # The first one asks the cluster how many partitions there are.
+        return await self._producer.send_message(await asyncio.to_thread(self._producer.message, reward))
 
 
 async def _done(error: FeedbackError) -> Outcome:

@@ -72,7 +72,7 @@ def _of_trace(connection: Connection, trace_id: str) -> list[Target]:
     return [_of_span(connection, row.rollout_id, row.span_id, None)] if row is not None else []
 
 
-def _latest_span() -> Select[Any]:
+def _latest_span() -> Select[Any, Any]:
     first = desc(spans.c.source == SOURCES_OF_IDS)
     return select(spans.c.rollout_id, spans.c.span_id).order_by(first, spans.c.log_at.desc())
 
@@ -99,7 +99,7 @@ def _of_session(connection: Connection, session_id: str, *, everything: bool) ->
     return found
 
 
-def _segments(rollout_id: str) -> Select[Any]:
+def _segments(rollout_id: str) -> Select[Any, Any]:
     """The trajectories of an external rollout and of its segments, at revision 0."""
     own = trajectories.c.rollout_id
     after = f"{rollout_id}{SEGMENT_MARK}"

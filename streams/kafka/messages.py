@@ -1,5 +1,6 @@
 """Records as Kafka messages: topic, key, headers; the same for every writer."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
@@ -18,6 +19,7 @@ BATCH_BYTES = 128  # of a batch (61) and of its record, numbers at their longest
 HEADER_BYTES = 10  # two lengths
 Headers = list[tuple[str, str | bytes | None]]
 ASSEMBLED_STATE = "state"
+ASSEMBLED_ORIGIN = "origin"  # of external rollouts, whose records name their traces
 
 
 class Message(Protocol):
@@ -72,7 +74,8 @@ def headers_of(record: r.Record) -> Headers:
     if isinstance(record, r.AttemptEvent):
         return [("type", record.type)]
     if isinstance(record, r.Assembled):
-        return [(ASSEMBLED_STATE, record.state)]
+        external = [(ASSEMBLED_ORIGIN, "external")] if record.traces else []
+        return [(ASSEMBLED_STATE, record.state), *external]
     return []
 
 
@@ -80,13 +83,19 @@ class MessageMaker:
     """Encodes records and checks their size before anything is sent; safe to share between threads.
 
     The one place where a value that is too large for a topic becomes a claim check.
+
+    Args:
+        partitions: how many the co-partitioned topics have; the cluster is asked where it is None.
     """
 
-    def __init__(self, settings: Settings, codec: Codec | None = None) -> None:
+    def __init__(
+        self, settings: Settings, codec: Codec | None = None, *, partitions: Callable[[], int] | None = None
+    ) -> None:
         self._settings = settings
         self._codec = codec or Codec(settings)
         self._claims = ClaimStores(settings)
         self._topics = {name: settings.topic(topic) for name, topic in TOPIC_OF_RECORD.items()}
+        self._ask_partitions = partitions or self._partitions_of_cluster
         self._partitions: int | None = None
         self._cluster: str | None = None
 
@@ -167,5 +176,8 @@ class MessageMaker:
 
     def _partition_of_segment(self, key: str) -> int:
         if self._partitions is None:  # asked of the cluster once: the settings of a writer may not know it
-            self._partitions = len(partition_ids(self._settings, self._settings.topic("tasks")))
+            self._partitions = self._ask_partitions()
         return partition_of(key, self._partitions)
+
+    def _partitions_of_cluster(self) -> int:
+        return len(partition_ids(self._settings, self._settings.topic("tasks")))

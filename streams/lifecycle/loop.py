@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 from headrace.schemas.records import AttemptEvent, Record, RolloutState, Task
@@ -52,8 +53,8 @@ class LifecycleProcessor(Processor):
         self._settings = settings
         self._worker_id = worker_id
         self._limits = Limits.of(settings.lease, settings.max_open)
-        self._message = MessageMaker(settings)
         self._log = log_reader or LogReader(settings, f"{self.name}-{worker_id}")
+        self._message = MessageMaker(settings, partitions=partial(self._log.count, "tasks"))
         self._answers = TaskAnswers(settings, self._log, worker_id)
         self._cleaner = TaskCleaner(self._log, settings.retention)
         self._old = OldRecords(self._log, ROLLOUTS, settings.retention)

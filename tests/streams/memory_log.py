@@ -67,7 +67,7 @@ class MemoryLog(LogReader):
         self.first: dict[str, int] = {}
         self.commits: dict[str, dict[str, int]] = {}
         self.dead: list[Any] = []
-        self._message = MessageMaker(settings)
+        self._message = MessageMaker(settings, partitions=lambda: 1)
         self._codec = Codec(settings)
 
     def write(self, *records: Record) -> None:
