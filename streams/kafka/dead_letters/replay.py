@@ -96,7 +96,8 @@ def _chosen(settings: Settings, topic: str, wanted: Wanted) -> list[Replay]:
 def _why_not(state: LetterState, partitions: set[int]) -> str | None:
     letter = state.letter
     if dead_letter_topic(letter.source_topic) != letter.topic or letter.source_partition not in partitions:
-        return f"{letter.topic}[{letter.partition}]@{letter.offset} does not say where in its topic it stood; send it again"
+        at = f"{letter.topic}[{letter.partition}]@{letter.offset}"
+        return f"{at} does not say where in its topic it stood; mend and send it again"
     if letter.left_out is not None:
         return f"{letter.place} is not whole: {letter.left_out}, were left out"
     if state.replays >= MOST_REPLAYS:
