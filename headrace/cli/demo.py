@@ -13,6 +13,7 @@ from rich.console import Console
 
 from headrace.cli.options import Json, print_json
 from headrace.demo.plan import Plan, task_named
+from headrace.demo.tasks import TASKS
 from headrace.local.ports import free_port
 
 app = typer.Typer(add_completion=False)
@@ -26,10 +27,12 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of the model, the tasks' order and the trainer.")] = 0,
     engine: Annotated[str, typer.Option(help="builtin, or vllm after `make setup-vllm`.")] = "builtin",
     trainer: Annotated[str, typer.Option(help="grpo.")] = "grpo",
-    task: Annotated[str, typer.Option(help="pick-digit or addition.")] = "pick-digit",
+    task: Annotated[str, typer.Option(help=f"One of: {', '.join(TASKS)}.")] = "pick-digit",
     out: Annotated[Path | None, typer.Option(help="Folder for curve, logs and checkpoints (demo-out/RUN).")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Hold the broker with its topics until Ctrl-C.")] = False,
-    budget: Annotated[float, typer.Option(min=1, help="Seconds of learning after which the demo gives up.")] = 300.0,
+    budget: Annotated[
+        float | None, typer.Option(min=1, help="Seconds of learning after which the demo gives up (300; guess: 600).")
+    ] = None,
     print_commands: Annotated[
         bool,
         typer.Option("--print-commands", help="Print what would be started, and write its tasks into --out."),
@@ -57,7 +60,7 @@ def demo(
         from headrace.connectors.vllm.command import find_python
 
         find_python(os.environ)  # or says at once that there is none
-    _run(plan, budget, keep=keep, json_=json_)
+    _run(plan, plan.task.budget if budget is None else budget, keep=keep, json_=json_)
 
 
 def _run(plan: Plan, budget: float, *, keep: bool, json_: bool) -> None:

@@ -24,6 +24,7 @@ class DemoTask:
         answers: what a warm start may answer, at random: the format, never the solution.
         goal: the mean reward of the last 200 samples that the demo must reach.
         training: settings of the trainer that differ from its defaults.
+        budget: seconds of learning after which the demo gives up.
     """
 
     name: str
@@ -31,6 +32,7 @@ class DemoTask:
     answers: tuple[str, ...]
     goal: float
     training: dict[str, float] = field(default_factory=dict[str, float])
+    budget: float = 300.0
 
     @property
     def chance(self) -> float:
@@ -43,15 +45,64 @@ class DemoTask:
         while True:
             yield from rng.sample(self.problems, len(self.problems))
 
-    def warm_start(self, seed: int) -> Iterator[tuple[str, str]]:
-        """Pairs (prompt, answer) without end, the answer drawn with no regard to the prompt."""
+    @property
+    def texts(self) -> list[str]:
+        """What the tokenizer of its model is made for."""
+        return [problem["prompt"] for problem in self.problems]
+
+    def warm_start(self, seed: int) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Conversations that await an answer, and the answer, without end; it is drawn with no regard to them."""
         rng = random.Random(f"{self.name} warm start {seed}")
         while True:
-            yield rng.choice(self.problems)["prompt"], rng.choice(self.answers)
+            yield (rng.choice(self.problems)["prompt"],), rng.choice(self.answers)
 
     def reward(self, sample: Sample, text: str) -> float:
         """1.0 for exactly the right answer (spaces around it aside), else 0.0."""
         return float(text.strip() == sample["answer"])
+
+
+@dataclass(frozen=True, slots=True)
+class Guess(DemoTask):
+    """Finding a number: what is told after each wrong guess leads to the next one.
+
+    Attributes:
+        guesses: calls of the model that a rollout has.
+    """
+
+    guesses: int = 3
+
+    @property
+    def chance(self) -> float:
+        """The share of numbers that guesses drawn uniformly find."""
+        return 1 - (1 - 1 / len(self.answers)) ** self.guesses
+
+    @property
+    def texts(self) -> list[str]:
+        """The prompt, and what may be told."""
+        return [problem["prompt"] for problem in self.problems] + [HIGHER, LOWER] * len(self.problems)
+
+    def warm_start(self, seed: int) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Conversations of any length, with guesses and replies that are drawn too and know of no number."""
+        rng = random.Random(f"{self.name} warm start {seed}")
+        while True:
+            texts = [rng.choice(self.problems)["prompt"]]
+            for _ in range(rng.randrange(self.guesses)):
+                texts += [rng.choice(self.answers), rng.choice((HIGHER, LOWER))]
+            yield tuple(texts), rng.choice(self.answers)
+
+
+HIGHER, LOWER, RIGHT = "higher", "lower", "right"
+"""What is told of a guess: where the number is."""
+
+
+def reply(number: str, guess: str) -> str | None:
+    """What is told of a guess; None of one that is no number."""
+    text = guess.strip()
+    if not text.isascii() or not text.isdigit():
+        return None
+    if text == number:
+        return RIGHT
+    return HIGHER if int(text) < int(number) else LOWER
 
 
 def _pick(digit: int) -> Sample:
@@ -92,4 +143,20 @@ ADDITION = DemoTask(
     },
 )
 
-TASKS = {task.name: task for task in (PICK_DIGIT, ADDITION)}
+GUESS = Guess(
+    name="guess",
+    # Three guesses find each of seven numbers, if each halves what is left.
+    problems=tuple({"prompt": "Guess my number from 1 to 7.", "answer": str(number)} for number in range(1, 8)),
+    answers=tuple(str(number) for number in range(1, 8)),
+    goal=0.7,
+    budget=600.0,
+    training={
+        "group_size": 16,
+        "window_groups": 14,
+        "learning_rate": 1.5e-3,
+        "max_grad_norm": 0.3,
+        "entropy": 0.02,
+    },
+)
+
+TASKS = {task.name: task for task in (PICK_DIGIT, ADDITION, GUESS)}

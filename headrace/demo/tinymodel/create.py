@@ -96,7 +96,7 @@ def create_model(directory: Path, task: DemoTask, seed: int, steps: int = 60) ->
         raise ModelExistsError(f"{directory} exists already; remove it or name another directory")
     began = time.perf_counter()
     torch.set_num_threads(1)
-    tokenizer = build_tokenizer(problem["prompt"] for problem in task.problems)
+    tokenizer = build_tokenizer(task.texts)
     config = model_config(tokenizer)
     generator = torch.Generator().manual_seed(seed)
     tensors = _initial(config, generator)
@@ -129,10 +129,14 @@ def _initial(config: dict[str, Any], generator: torch.Generator) -> dict[str, Te
 
 
 def _rows(task: DemoTask, tokenizer: Tokenizer, seed: int) -> Iterator[tuple[list[int], list[int]]]:
-    prompts = {p["prompt"]: tokenizer.encode(chat_prompt(p["prompt"])).ids for p in task.problems}
-    answers = {answer: tokenizer.encode(answer + TURN_END).ids for answer in task.answers}
-    for prompt, answer in task.warm_start(seed):
-        yield prompts[prompt], answers[answer]
+    def ids(text: str) -> list[int]:
+        if text not in known:
+            known[text] = tokenizer.encode(text).ids
+        return known[text]
+
+    known: dict[str, list[int]] = {}
+    for texts, answer in task.warm_start(seed):
+        yield ids(chat_prompt(*texts)), ids(answer + TURN_END)
 
 
 def _warm_start(

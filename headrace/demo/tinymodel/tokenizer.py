@@ -49,6 +49,7 @@ def save_tokenizer(tokenizer: Tokenizer, directory: Path, max_length: int) -> No
     (directory / "chat_template.jinja").write_text(CHAT_TEMPLATE)
 
 
-def chat_prompt(text: str) -> str:
-    """The template applied to one user message."""
-    return f"{TURN_START}user\n{text}{TURN_END}\n{TURN_START}assistant\n"
+def chat_prompt(*texts: str) -> str:
+    """The template applied to the messages of user and assistant, in turn."""
+    turns = [f"{TURN_START}{('user', 'assistant')[n % 2]}\n{text}{TURN_END}\n" for n, text in enumerate(texts)]
+    return f"{''.join(turns)}{TURN_START}assistant\n"
