@@ -34,6 +34,7 @@ PATH = "/v1/traces"
 ROLLOUT_HEADER, ATTEMPT_HEADER, SESSION_HEADER = "x-rollout-id", "x-attempt-id", "x-session-id"
 RETRY_SECONDS = 2
 MESSAGE_CHARACTERS = 1000
+THREAD_BYTES = 1024 * 1024  # a larger request is read beside the event loop, which answers others meanwhile
 DECODERS: dict[str, Decode] = {PROTOBUF: decode_protobuf, JSON: decode_json}
 
 
@@ -80,25 +81,34 @@ class Receiver:
         try:
             caller = _caller(headers)
             body = decompressed(body, headers.get("content-encoding") or "", self._settings.otlp_max_body_bytes)
-            if self._in_hand and self._in_hand + len(body) > self._settings.otlp_max_in_hand_bytes:
-                return refused(content_type, TOO_MANY, "too many spans wait for the brokers", RETRY_SECONDS)
-            decoded = DECODERS[content_type](body, caller)
         except TooLarge:
             return refused(content_type, TOO_LARGE, self._limit_message())
         except NotReadable as error:
             return refused(content_type, BAD_REQUEST, f"the body is not what its Content-Encoding says: {error}")
         except UnknownEncoding:
             return refused(content_type, UNSUPPORTED, "Content-Encoding must be gzip, deflate or identity")
-        except (Malformed, OtlpError) as error:
-            return refused(content_type, BAD_REQUEST, str(error)[:MESSAGE_CHARACTERS])
-        self._in_hand += len(body)
+        except Malformed as error:
+            return refused(content_type, BAD_REQUEST, str(error))
+        size = len(body)
+        if self._in_hand and self._in_hand + size > self._settings.otlp_max_in_hand_bytes:
+            return refused(content_type, TOO_MANY, "too many spans wait for the brokers", RETRY_SECONDS)
+        self._in_hand += size
         try:
-            return await self._write(content_type, decoded)
+            if size < THREAD_BYTES:
+                decoded, prepared = self._read(content_type, body, caller)
+            else:
+                decoded, prepared = await asyncio.to_thread(self._read, content_type, body, caller)
+            return await self._write(content_type, decoded, prepared)
+        except OtlpError as error:
+            return refused(content_type, BAD_REQUEST, str(error)[:MESSAGE_CHARACTERS])
         finally:
-            self._in_hand -= len(body)
+            self._in_hand -= size
 
-    async def _write(self, content_type: str, decoded: Decoded) -> Answer:
-        prepared = prepare(decoded, self._producer.message, self._settings.otlp_max_span_bytes)
+    def _read(self, content_type: str, body: bytes, caller: Caller) -> tuple[Decoded, Prepared]:
+        decoded = DECODERS[content_type](body, caller)
+        return decoded, prepare(decoded, self._producer.message, self._settings.otlp_max_span_bytes)
+
+    async def _write(self, content_type: str, decoded: Decoded, prepared: Prepared) -> Answer:
         try:
             async with asyncio.timeout(self._wait):
                 await self._send(prepared)

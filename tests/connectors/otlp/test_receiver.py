@@ -278,7 +278,7 @@ def test_no_json_breaks_it(value: object):
     assert_answered(ask(MemoryReceiver(), json.dumps(value), JSON))
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.data())
 def test_bad_spans_never_cost_good_ones(data: st.DataObject):
     """Each bad span is a good one of which something is broken; text that is no UTF-8 included."""
