@@ -178,7 +178,7 @@ class HttpServer:
     async def start(self, listener: socket.socket) -> None:
         """Begins to answer."""
         await self._runner.setup()
-        await web.SockSite(self._runner, listener).start()
+        await web.SockSite(self._runner, listener, backlog=BACKLOG).start()  # it listens anew
 
     async def stop(self) -> None:
         """Takes no more requests, and returns when those under way are answered, or after a grace."""

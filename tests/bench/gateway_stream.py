@@ -56,7 +56,7 @@ def whole(count: int) -> bytes:
 
 
 def serve_stub() -> None:
-    """Streams `stub_tokens` tokens after a prompt of `stub_prompt` ids; waits `stub_hold` seconds before the last."""
+    """Streams `stub_tokens` tokens, `stub_step` an event, after `stub_prompt` ids; holds the last `stub_hold` s."""
     from aiohttp import web
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
@@ -70,8 +70,9 @@ def serve_stub() -> None:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
         await response.write(chunk([0], prompt_token_ids=list(range(fields.get("stub_prompt", 30)))))
-        for i in range(1, count - 1):
-            await response.write(chunk([i]))
+        step = fields.get("stub_step", 1)
+        for i in range(1, count - 1, step):
+            await response.write(chunk(list(range(i, i + step))))
         await asyncio.sleep(fields.get("stub_hold", 0))
         await response.write(chunk([count], choice={"finish_reason": "stop"}))
         await response.write_eof(b"data: [DONE]\n\n")
@@ -181,22 +182,23 @@ class Bench:
             )
 
     async def memory(self, count: int) -> None:
-        """All streams open at once, then all left by their clients."""
-        body = BODY | {"stream": True, "stub_tokens": 201, "stub_prompt": 1000, "stub_hold": 600}
+        """All streams opened at once, then all left by their clients."""
+        body = BODY | {"stream": True, "stub_hold": 600}
+        body |= {"stub_tokens": 202, "stub_step": 20, "stub_prompt": 1000}
         left = asyncio.Event()
         opened, all_open = 0, asyncio.Event()
 
         async def hold() -> None:
             nonlocal opened
-            async with self.session.post(self.url("gateway"), json=body) as response:
-                assert response.status == 200, response.status
-                for _ in range(200):
-                    await response.content.readuntil(b"\n\n")
-                opened += 1
-                if opened == count:
-                    all_open.set()
-                await left.wait()
-                response.close()
+            response = await self.session.post(self.url("gateway"), json=body)
+            assert response.status == 200, response.status
+            for _ in range(11):  # the first token, then 200 in steps of 20
+                await response.content.readuntil(b"\n\n")
+            opened += 1
+            if opened == count:
+                all_open.set()
+            await left.wait()
+            response.close()
 
         before = self.process.memory_info().rss / 2**20
         clients = [asyncio.create_task(hold()) for _ in range(count)]
