@@ -29,6 +29,9 @@ KEPT: dict[str, tuple[str, RowOf]] = {
 }
 """Those of compacted topics: the last of a key counts."""
 
+UNKEPT = frozenset({"JournalEntry"})
+"""Records without a table."""
+
 TABLE_OF_TOPIC = {"rollouts": tables.rollouts.name, "resources": tables.resources.name, "workers": tables.workers.name}
 
 
@@ -64,7 +67,7 @@ class Batch:
             table, row_of = found
             self.appended.setdefault(table, []).append(Written(topic, place, row_of(record, place)))
             return
-        if record.SCHEMA not in KEPT:
+        if record.SCHEMA in UNKEPT:
             return
         table, row_of = KEPT[record.SCHEMA]
         row = row_of(record, place)

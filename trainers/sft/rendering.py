@@ -124,7 +124,7 @@ def _content(content: Any) -> Any:
         parts = cast(list[dict[str, Any]], content)
         if all(part.get("type") == "text" for part in parts):
             return "".join(str(part.get("text", "")) for part in parts)
-    return content
+    return cast(Any, content)
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
