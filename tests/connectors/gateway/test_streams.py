@@ -142,48 +142,40 @@ async def test_an_engine_that_dies_in_the_middle_is_an_error_event(gateway: Any,
     await client.close()
 
 
-async def test_before_the_first_event_it_may_be_tried_again(gateway: Any, stub: Any) -> None:
-    async def stream(out: Any, fields: dict[str, Any]) -> None:
-        if len(stub.requests) == 1:
-            raise asyncio.CancelledError
-        await out.chunk("a", [1], "stop")
-        await out.done()
-
-    stub.streamer = stream
-    async with gateway.streaming() as response:
-        assert len(await events(response)) == 2
-    assert (await gateway.span()).llm.error is None
-
-
-async def test_errors_before_the_stream_are_plain_answers(gateway: Any, stub: Any) -> None:
+async def test_errors_of_the_engine(gateway: Any, stub: Any) -> None:
     async def refuse(fields: dict[str, Any]) -> web.StreamResponse:
         error = {"error": {"message": "too long", "type": "invalid_request_error", "code": "x"}}
         return web.json_response(error, status=400)
 
+    async def lost_once(out: Any, fields: dict[str, Any]) -> None:
+        if len(stub.requests) == before + 1:
+            raise asyncio.CancelledError  # closes the connection
+        await out.chunk("a", [1], "stop")
+        await out.done()
+
+    async def fail(out: Any, fields: dict[str, Any]) -> None:
+        await out.chunk("a", [1], **PROMPT)
+        await out.event({"error": {"message": "out of memory", "code": 500}})
+        await out.done()
+
     stub.handler = refuse
-    async with gateway.streaming() as response:
+    async with gateway.streaming() as response:  # before the stream they are plain answers
         assert (response.status, (await response.json())["error"]["message"]) == (400, "too long")
     stub.handler = None  # answers without a stream
     async with gateway.streaming() as response:
         assert (response.status, (await response.json())["error"]["code"]) == (502, "engine_garbage")
     async with gateway.streaming(stream="yes") as response:
         assert (response.status, (await response.json())["error"]["code"]) == (400, "invalid_type")
-    spans = await gateway.spans()
-    assert [span.llm.error.type for span in spans] == ["engine_error", "engine_garbage", "invalid_type"]
-
-
-async def test_an_error_of_the_engine_in_its_stream_is_the_clients_too(gateway: Any, stub: Any) -> None:
-    async def stream(out: Any, fields: dict[str, Any]) -> None:
-        await out.chunk("a", [1], **PROMPT)
-        await out.event({"error": {"message": "out of memory", "code": 500}})
-        await out.done()
-
-    stub.streamer = stream
+    before, stub.streamer = len(stub.requests), lost_once
+    async with gateway.streaming() as response:  # it may be tried again
+        assert len(await events(response)) == 2
+    stub.streamer = fail
     async with gateway.streaming() as response:
         got = await events(response)
     assert len(got) == 2
     assert "out of memory" in json.loads(got[1])["error"]["message"]
-    assert (await gateway.span()).llm.error.type == "engine_error"
+    errors = [span.llm.error and span.llm.error.type for span in await gateway.spans()]
+    assert errors == ["engine_error", "engine_garbage", "invalid_type", None, "engine_error"]
 
 
 async def test_an_engine_that_is_too_slow(start_gateway: StartGateway, stub: Any) -> None:
@@ -227,26 +219,20 @@ async def test_without_a_broker_the_last_event_is_an_error(start_gateway: StartG
 
 async def test_a_busy_engine_is_asked_again_when_it_says(gateway: Any, stub: Any, make_completion: Any) -> None:
     async def answer(fields: dict[str, Any]) -> web.StreamResponse:
-        if len(stub.requests) < 3:
-            return web.json_response({"error": {"message": "busy"}}, status=429, headers={"retry-after": "0.1"})
-        return web.json_response(make_completion(fields))
+        if len(stub.requests) == 3:
+            return web.json_response(make_completion(fields))
+        seconds = "0.1" if len(stub.requests) < 3 else "100"  # longer than a call waits
+        return web.json_response({"error": {"message": "busy"}}, status=429, headers={"retry-after": seconds})
 
     stub.handler = answer
     assert (await gateway.chat())[0] == 200
     assert len(stub.requests) == 3
-
-
-async def test_an_engine_that_is_busy_for_long_is_the_clients_to_wait_for(gateway: Any, stub: Any) -> None:
-    async def answer(fields: dict[str, Any]) -> web.StreamResponse:
-        return web.json_response({"error": {"message": "busy"}}, status=503, headers={"retry-after": "100"})
-
-    stub.handler = answer
     async with asyncio.timeout(2):
         status, body, headers = await gateway.chat()
-    assert (status, body["error"]["message"]) == (503, "busy")
+    assert (status, body["error"]["message"]) == (429, "busy")
     assert {name.lower(): value for name, value in headers.items()}["retry-after"] == "100"
-    assert len(stub.requests) == 1
-    assert (await gateway.span()).llm.error.type == "engine_error"
+    assert len(stub.requests) == 4
+    assert [span.llm.http_status for span in await gateway.spans()] == [200, 429]
 
 
 async def test_models_and_what_is_not_served(gateway: Any) -> None:
@@ -258,8 +244,6 @@ async def test_models_and_what_is_not_served(gateway: Any) -> None:
         await client.embeddings.create(model="policy", input="x")
     await client.close()
 
-
-async def test_a_text_completion_needs_one_prompt(gateway: Any) -> None:
     async def ask(**fields: Any) -> tuple[int, str]:
         async with gateway.session.post(f"{gateway.url}/v1/completions", json=fields) as response:
             return response.status, (await response.json())["error"]["param"]
