@@ -24,7 +24,7 @@ from headrace.streams.kafka.messages import Headers, Message, MessageMaker, OutM
 
 log = logging.getLogger(__name__)
 
-NAME = "otlp"
+NAME = "otlp-source"
 ENCODINGS: dict[str, Decode] = {"otlp_proto": decode_protobuf, "otlp_json": decode_json}
 UNREADABLE = "not_otlp"
 BATCH = 200

@@ -28,7 +28,7 @@ from headrace.streams.topics import (
 
 TIMEOUT_SECONDS = 30.0
 LOOK_SECONDS = 10.0  # for any broker at all; somebody may wait in front of a wrong address
-GROUPS = ("runner", "lifecycle", "assembler", "view", "statistics", "otlp", "otlp-export")
+GROUPS = ("runner", "lifecycle", "assembler", "view", "statistics", "otlp-source", "otlp-export")
 
 
 class TopicError(HeadraceError):
