@@ -6,7 +6,8 @@ from math import isfinite
 import msgspec
 
 from headrace.schemas.records import Trajectory
-from headrace.trainers.window import At, Member, Windows, WindowSettings
+from headrace.trainers.window import At, Member, Windows
+from headrace.trainers.window_settings import WindowSettings
 
 ALONE = "alone/"
 
