@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "runner": ("runner", "Run an agent on tasks."),
     "processor": ("processor", "Run a stream processor."),
     "gateway": ("gateway", "Run the OpenAI-compatible gateway that records every call."),
+    "keys": ("keys", "Say who may call the gateway."),
     "otlp": ("otlp", "Take the traces of instrumented agents by OTLP."),
     "feedback": ("feedback", "Judge a rollout, however long after it."),
     "engine": ("engine", "Serve a model."),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.tree import below_reward_operation
 from headrace.streams.assembly.values import Call
+from headrace.streams.assembly.withheld import REASONS, WITHHELD
 
 SUPERSEDED = "superseded_attempt"
 INSIDE_REWARD = "inside_reward"
@@ -18,6 +19,7 @@ INCOMPLETE = "incomplete_response"
 UNDELIVERED = "undelivered"
 NO_MODEL_CALL = "no_model_call"
 LATE = "late_after_close"
+GATEWAY = "gateway"
 
 
 def judge_call(call: Call, settings: AssemblySettings, undelivered: bool) -> None:
@@ -44,6 +46,8 @@ def _fault(call: Call, settings: AssemblySettings, undelivered: bool) -> str | N
         return HTTP_ERROR
     if call.failed:
         return STATUS_ERROR
+    if (withheld := _withheld(call)) is not None:
+        return withheld
     if not call.has_tokens:
         return NO_TOKEN_IDS
     for choice in call.choices:
@@ -54,6 +58,16 @@ def _fault(call: Call, settings: AssemblySettings, undelivered: bool) -> str | N
     if call.incomplete and not settings.keep_incomplete:
         return INCOMPLETE
     return UNDELIVERED if undelivered else None
+
+
+def _withheld(call: Call) -> str | None:
+    """Why the gateway has kept a call's content to itself: then no other copy's content is used either."""
+    for copy in call.copies:
+        if copy.span.source == GATEWAY and WITHHELD in copy.span.attributes:
+            reason = copy.attributes.get(WITHHELD)
+            if reason in REASONS:
+                return reason
+    return None
 
 
 def undelivered_calls(calls: Sequence[Call]) -> list[Call]:
