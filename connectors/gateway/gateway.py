@@ -4,18 +4,28 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import AbstractContextManager, aclosing
+from typing import Any, Protocol, cast
 
 import msgspec
+import orjson
 
 from headrace.connectors.gateway.answer import read_answer
 from headrace.connectors.gateway.caller import Caller
 from headrace.connectors.gateway.calling import EngineCalls
 from headrace.connectors.gateway.engines import Engine, Engines
-from headrace.connectors.gateway.errors import BAD_REQUEST, OK, STATUS_END, CallError, engine_refusal, garbage
+from headrace.connectors.gateway.errors import (
+    BAD_REQUEST,
+    OK,
+    STATUS_END,
+    UNAVAILABLE,
+    CallError,
+    engine_refusal,
+    garbage,
+)
 from headrace.connectors.gateway.operations import Operation
+from headrace.connectors.gateway.providers.provided import ProviderCalls
 from headrace.connectors.gateway.recorder import Recorder
 from headrace.connectors.gateway.relay import Relay
 from headrace.connectors.gateway.request import read_request
@@ -60,8 +70,15 @@ class Client(Protocol):
 class Gateway:
     """Answers model calls."""
 
-    def __init__(self, settings: GatewaySettings, engines: Engines, upstream: Upstream, recorder: Recorder) -> None:
-        self._calls = EngineCalls(settings, engines)
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        engines: Engines,
+        upstream: Upstream,
+        recorder: Recorder,
+        providers: ProviderCalls,
+    ) -> None:
+        self._calls, self._providers = EngineCalls(settings, engines), providers
         self._upstream, self._recorder = upstream, recorder
         self._timeout = settings.gateway_engine_timeout.total_seconds()
         self.counters: Counter[str] = Counter()
@@ -77,6 +94,9 @@ class Gateway:
             if refused is not None:
                 raise refused
             call.request = read_request(body, caller.mode, operation)
+            call.target = self._providers.find(call.request.model)
+            if call.target is not None:
+                call.request = read_request(body, None, operation)  # nothing is trained on it: sampled as asked
             call.streaming = call.request.stream
         except CallError as error:
             call.fail(error)
@@ -85,7 +105,11 @@ class Gateway:
     async def complete(self, call: Observed) -> Reply:
         """Answers a call; its span stands in the log by then."""
         try:
-            if call.error is None:
+            if call.error is not None:
+                pass
+            elif call.target is not None:
+                await self._providers.complete(call)
+            else:
                 await self._calls.through(call, self._complete)
         except CallError as error:
             call.fail(error)
@@ -103,7 +127,10 @@ class Gateway:
         passing = _Passing(self._upstream, self._timeout, client)
         try:
             with client.while_there():
-                await self._calls.through(call, passing.relay)
+                if call.target is not None:
+                    await passing.provide(call, self._providers.chunks(call))
+                else:
+                    await self._calls.through(call, passing.relay)
         except CallError as error:
             call.fail(error, sent=client.begun)
         except ClientGone:
@@ -185,18 +212,37 @@ class _Passing:
                 if not answer.header(b"content-type").startswith(b"text/event-stream"):
                     raise garbage("the engine did not stream, though it was asked to")
                 while not relay.done and (data := await answer.read()) is not None:
-                    events = relay.feed(data)
-                    if not call.first_chunk_at and relay.gathering.begun:
-                        call.first_chunk_at = time.time_ns()
-                        call.request.encoded = b""  # it is not asked again
-                    if events:
-                        await self._client.write(events)
-                    if relay.failed is not None:
-                        raise relay.failed
+                    await self._pass(call, relay, data)
                 if not relay.whole:
                     raise ConnectionLost(f"{engine.endpoint}: the stream ended before the answer did")
         except TimeoutError as error:
             raise EngineTimeout(f"{engine.endpoint}: no whole answer within {self._timeout:g} s") from error
+
+    async def provide(self, call: Observed, chunks: AsyncGenerator[dict[str, Any]]) -> None:
+        """Passes on what a provider answers. Raises CallError."""
+        assert call.request is not None
+        relay = self.current = Relay(call.request)
+        options: Any = call.request.fields.get("stream_options")
+        counted = isinstance(options, dict) and cast(dict[str, Any], options).get("include_usage")
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                if chunk["choices"] or counted:
+                    await self._pass(call, relay, b"data: %b\n\n" % orjson.dumps(chunk))
+                else:
+                    relay.gathering.add(chunk)
+        if not relay.gathering.finished:
+            raise CallError(UNAVAILABLE, "engine_lost", "the provider's stream ended before the answer did")
+
+    async def _pass(self, call: Observed, relay: Relay, data: bytes) -> None:
+        assert call.request is not None
+        events = relay.feed(data)
+        if not call.first_chunk_at and relay.gathering.begun:
+            call.first_chunk_at = time.time_ns()
+            call.request.encoded = b""  # it is not asked again
+        if events:
+            await self._client.write(events)
+        if relay.failed is not None:
+            raise relay.failed
 
 
 async def _finish(client: Client, relay: Relay, error: CallError | None) -> None:

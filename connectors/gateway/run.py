@@ -10,6 +10,8 @@ from headrace.connectors.gateway.dialects.responses.history import History
 from headrace.connectors.gateway.engines import Engines
 from headrace.connectors.gateway.gateway import Gateway
 from headrace.connectors.gateway.operations import operations
+from headrace.connectors.gateway.providers.calls import LiteLlm, check_provider
+from headrace.connectors.gateway.providers.provided import ProviderCalls
 from headrace.connectors.gateway.recorder import Recorder
 from headrace.connectors.gateway.server import Server
 from headrace.connectors.gateway.settings import GatewaySettings
@@ -53,7 +55,10 @@ async def run_gateway(
     Raises:
         BrokerUnavailableError, TopicError: there is no broker, or no topic for spans.
         PortError: the port is in use.
+        SettingsError: a provider cannot be called.
     """
+    for name, provider in settings.gateway_providers.items():
+        check_provider(name, provider)
     allow_many_connections()
     listener = bind(port)
     await asyncio.to_thread(partition_ids, settings, settings.topic("spans"))
@@ -70,9 +75,11 @@ async def run_gateway(
     producer = AckedProducer(settings, worker_id, linger_ms=LINGER_MS)
     async with Upstream(settings.gateway_engine_timeout, MAX_ANSWER_BYTES) as upstream:
         spans = SpanMaker(worker_id, headrace_version())
-        gateway = Gateway(settings, engines, upstream, Recorder(producer, spans, settings.gateway_broker_wait))
+        recorder = Recorder(producer, spans, settings.gateway_broker_wait)
+        providers = ProviderCalls(settings.gateway_providers, LiteLlm(settings.gateway_engine_timeout.total_seconds()))
+        gateway = Gateway(settings, engines, upstream, recorder, providers)
         dialects = (MessagesDialect(), ResponsesDialect(History(settings.gateway_history_bytes)))
-        server = Server(gateway, engines, operations(dialects), settings.gateway_max_body_bytes)
+        server = Server(gateway, engines, operations(dialects), providers.names, settings.gateway_max_body_bytes)
         announcer = _announcer(settings, producer, gateway, worker_id, url, policy)
         watching = asyncio.create_task(_watch(engines, upstream))
         try:

@@ -1,7 +1,7 @@
 """The gateway's HTTP side."""
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
@@ -10,6 +10,7 @@ import orjson
 from aiohttp import web
 
 from headrace.connectors.gateway.caller import ANSWER_ROLLOUT_HEADER, Caller, identify, split_path
+from headrace.connectors.gateway.dialects.base import Dialect
 from headrace.connectors.gateway.engines import Engines
 from headrace.connectors.gateway.errors import BAD_REQUEST, METHOD_NOT_ALLOWED, NOT_FOUND, TOO_LARGE, CallError
 from headrace.connectors.gateway.gateway import Gateway, Reply
@@ -41,13 +42,19 @@ class Server(HttpServer):
     """
 
     def __init__(
-        self, gateway: Gateway, engines: Engines, operations: Mapping[str, Operation], max_body_bytes: int
+        self,
+        gateway: Gateway,
+        engines: Engines,
+        operations: Mapping[str, Operation],
+        provided: Iterable[str],
+        max_body_bytes: int,
     ) -> None:
         super().__init__(self._handle, max_body_bytes, GRACE_SECONDS)
         self._gateway, self._engines, self._operations = gateway, engines, operations
+        self._provided = frozenset(provided)
 
     async def _handle(self, request: Request) -> web.StreamResponse:
-        operation = None
+        path = ""
         try:
             rollout_id, attempt_id, path = split_path(request.raw_path.partition("?")[0])
             operation = self._operations.get(path)
@@ -55,7 +62,7 @@ class Server(HttpServer):
                 return await self._call(request, operation, rollout_id, attempt_id)
             return web.Response(body=self._look(request.method, path), content_type=JSON)
         except CallError as error:
-            dialect = operation.dialect if operation is not None else None
+            dialect = self._dialect_of(path)
             body = dialect.error(error.status, error.code, str(error)) if dialect is not None else error.body()
             return web.Response(body=body, status=error.status, content_type=JSON)
 
@@ -80,6 +87,11 @@ class Server(HttpServer):
         reply = await self._gateway.stream(call, client)
         return _response(reply, caller) if reply is not None else client.response
 
+    def _dialect_of(self, path: str) -> Dialect | None:
+        """The dialect of what is asked for, or of what stands above it (`/v1/messages/count_tokens`)."""
+        operations = self._operations.values()
+        return next((op.dialect for op in operations if path == op.path or path.startswith(op.path + "/")), None)
+
     def _look(self, method: str, path: str) -> bytes:
         if path == "/v1/embeddings":
             raise CallError(NOT_FOUND, "not_supported", "embeddings are not served here; ask a server of such models")
@@ -91,7 +103,7 @@ class Server(HttpServer):
         engines = self._engines.all()
         if path == "/health":
             return orjson.dumps({"status": "ok", "engines": len(engines)})
-        names = sorted({name for engine in engines if (name := engine.policy or engine.model)})
+        names = sorted({name for engine in engines if (name := engine.policy or engine.model)} | self._provided)
         if path != MODELS:
             wanted = unquote(path[len(MODELS) + 1 :])
             if wanted not in names:

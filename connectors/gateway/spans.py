@@ -11,6 +11,7 @@ from headrace.connectors.gateway.caller import Caller
 from headrace.connectors.gateway.dialects.base import Dialect
 from headrace.connectors.gateway.errors import CallError
 from headrace.connectors.gateway.operations import CHAT, Operation
+from headrace.connectors.gateway.providers.settings import Target
 from headrace.connectors.gateway.request import ModelRequest
 from headrace.schemas.records import ErrorInfo, ModelCall, Span, SpanStatus, VersionRange
 from headrace.streams.tracecontext import new_span_id
@@ -38,6 +39,7 @@ class Observed(msgspec.Struct):
         started_at, ended_at: nanoseconds since the epoch.
         policy_version: of the answer, else what is known of the engine.
         error_body: the answer that the client gets where it is an error.
+        target: the provider that is asked instead of an engine.
         streaming: the answer goes out while it is generated.
         first_chunk_at: when the first piece of such an answer came from the engine; nanoseconds since the epoch.
         hung_up: the client left before the answer was whole.
@@ -58,6 +60,7 @@ class Observed(msgspec.Struct):
     http_status: int = 200
     error: CallError | None = None
     error_body: bytes | None = None
+    target: Target | None = None
     streaming: bool = False
     first_chunk_at: int = 0
     hung_up: bool = False
@@ -155,7 +158,7 @@ class SpanMaker:
     def _attributes(self, call: Observed, model: str) -> dict[str, Any]:
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": call.operation.name,
-            "gen_ai.provider.name": PROVIDER,
+            "gen_ai.provider.name": call.target.provider_name if call.target else PROVIDER,
             "gen_ai.request.model": model,
         }
         if call.request is not None:

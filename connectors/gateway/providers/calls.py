@@ -7,11 +7,11 @@ import asyncio
 import importlib.util
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from headrace.connectors.gateway.errors import BAD_GATEWAY, GATEWAY_TIMEOUT, CallError
-from headrace.connectors.gateway.providers.settings import Provider
+from headrace.connectors.gateway.providers.settings import Provider, Target
 from headrace.streams.errors import SettingsError
 
 # Only these of a request: LiteLLM takes URLs, keys and callbacks by the same way, and an agent may not choose those.
@@ -58,15 +58,16 @@ def check_provider(name: str, provider: Provider) -> None:
         raise SettingsError(f"gateway_providers.{name}: the environment has no {provider.api_key_env}")
 
 
-def arguments(provider: Provider, model: str, fields: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+def arguments(target: Target, fields: Mapping[str, Any], timeout: float) -> dict[str, Any]:
     """What `acompletion` is called with.
 
     Args:
         fields: the agent's request.
         timeout: seconds, where the provider has none of its own.
     """
+    provider = target.provider
     found = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
-    found |= {"model": model, "timeout": provider.timeout_seconds or timeout, "num_retries": provider.retries}
+    found |= {"model": target.model, "timeout": provider.timeout_seconds or timeout, "num_retries": provider.retries}
     if provider.api_base is not None:
         found["api_base"] = provider.api_base
     if provider.api_key_env is not None:
@@ -85,30 +86,32 @@ class LiteLlm:
         self._timeout = timeout
         self._loading: asyncio.Task[Any] | None = None
 
-    async def complete(self, provider: Provider, model: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    async def complete(self, target: Target, fields: Mapping[str, Any]) -> dict[str, Any]:
         """A chat completion.
 
         Raises:
             CallError: the provider's error, with its status.
         """
-        asked = arguments(provider, model, {**fields, "stream": None, "stream_options": None}, self._timeout)
+        asked = arguments(target, {**fields, "stream": None, "stream_options": None}, self._timeout)
         answer = await self._ask(asked)
         return answer.model_dump(mode="json")
 
-    async def stream(self, provider: Provider, model: str, fields: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def stream(self, target: Target, fields: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any]]:
         """The chunks of a streamed chat completion, the last one with `usage`.
 
         Raises:
             CallError: the provider's error, with its status; also in the middle.
         """
         more = {"stream": True, "stream_options": {"include_usage": True}}
-        asked = arguments(provider, model, {**fields, **more}, self._timeout)
+        asked = arguments(target, {**fields, **more}, self._timeout)
         chunks = await self._ask(asked)
         try:
             async for chunk in chunks:
                 yield chunk.model_dump(mode="json", exclude_none=True)
         except Exception as error:  # LiteLLM raises a class of its own for each provider's failures, and others
             raise call_error(error, asked.get("api_key")) from None
+        finally:  # also where the reader has left: the provider may stop
+            await chunks.aclose()
 
     async def _ask(self, asked: dict[str, Any]) -> Any:
         litellm = await self._load()

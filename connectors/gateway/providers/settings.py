@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 WILDCARD = "*"
@@ -45,16 +46,29 @@ def check_names(providers: Mapping[str, Provider]) -> None:
             raise ValueError(f"{name!r} stands for one model, so {provider.model!r} cannot end with {WILDCARD}")
 
 
-def find_provider(providers: Mapping[str, Provider], model: str | None) -> tuple[Provider, str] | None:
-    """The provider of a model and LiteLLM's name for it: the entry of that name, else the longest prefix."""
+class Target(msgspec.Struct, frozen=True):
+    """Where the calls of one model go; `model` is LiteLLM's name for it."""
+
+    provider: Provider
+    model: str
+
+    @property
+    def provider_name(self) -> str:
+        """LiteLLM's name of the provider."""
+        name, slash, _ = self.model.partition("/")
+        return name if slash else "litellm"
+
+
+def find_provider(providers: Mapping[str, Provider], model: str | None) -> Target | None:
+    """The provider of a model: the entry of that name, else of the longest prefix."""
     if model is None or not providers:
         return None
     if (exact := providers.get(model)) is not None and not model.endswith(WILDCARD):
-        return exact, exact.model
+        return Target(exact, exact.model)
     prefixes = [name for name in providers if name.endswith(WILDCARD) and model.startswith(name[:-1])]
     if not prefixes:
         return None
     name = max(prefixes, key=len)
     provider = providers[name]
     rest = model[len(name) - 1 :]
-    return provider, provider.model[:-1] + rest if provider.model.endswith(WILDCARD) else provider.model
+    return Target(provider, provider.model[:-1] + rest if provider.model.endswith(WILDCARD) else provider.model)

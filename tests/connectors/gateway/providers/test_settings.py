@@ -7,7 +7,7 @@ import pytest
 
 from headrace.connectors.gateway.errors import CallError
 from headrace.connectors.gateway.providers.calls import arguments, call_error, check_provider
-from headrace.connectors.gateway.providers.settings import Provider, find_provider
+from headrace.connectors.gateway.providers.settings import Provider, Target, find_provider
 from headrace.connectors.gateway.settings import GatewaySettings
 from headrace.streams.errors import SettingsError
 from headrace.streams.settings import load_settings_as
@@ -35,7 +35,7 @@ PROVIDERS = {
 )
 def test_a_name_or_the_longest_prefix(asked: str | None, called: str | None) -> None:
     found = find_provider(PROVIDERS, asked)
-    assert (found[1] if found else None) == called
+    assert (found.model if found else None) == called
 
 
 def test_an_agent_chooses_no_url_no_key_and_no_callback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_an_agent_chooses_no_url_no_key_and_no_callback(monkeypatch: pytest.Monk
         "timeout": 1,
         "metadata": {},
     }
-    assert arguments(provider, "openai/gpt-5", body, 60) == {
+    assert arguments(Target(provider, "openai/gpt-5"), body, 60) == {
         "model": "openai/gpt-5",
         "messages": [],
         "temperature": 0.5,
