@@ -1,9 +1,11 @@
 """Writes the spans of calls; returns when the brokers have them."""
 
 import asyncio
+from collections import Counter
 from datetime import timedelta
 
 from headrace.connectors.gateway.errors import BAD_GATEWAY, TOO_LARGE, UNAVAILABLE, CallError
+from headrace.connectors.gateway.redaction import Redactor
 from headrace.connectors.gateway.spans import Observed, SpanMaker
 from headrace.schemas.records import Span
 from headrace.streams.codec import EncodeError
@@ -17,10 +19,18 @@ class Recorder:
 
     Args:
         wait: for an acknowledgement.
+        redactor: has the last word on what is written.
+
+    Attributes:
+        counters: calls that have no span (`unsampled`), and spans without their content, by the reason.
     """
 
-    def __init__(self, producer: AckedProducer, spans: SpanMaker, wait: timedelta) -> None:
+    def __init__(
+        self, producer: AckedProducer, spans: SpanMaker, wait: timedelta, redactor: Redactor | None = None
+    ) -> None:
         self._producer, self._spans, self._wait = producer, spans, wait.total_seconds()
+        self._redactor = redactor or Redactor(None)
+        self.counters: Counter[str] = Counter()
 
     async def record(self, call: Observed) -> None:
         """Returns when the brokers have the span.
@@ -29,20 +39,26 @@ class Recorder:
             CallError: 413 where the call is too large for a record, 503 where no broker acknowledged in time. A span
                 that says so is written all the same.
         """
+        if not call.caller.recorded:
+            self.counters["unsampled"] += 1
+            return None
         try:
-            return await self._send(self._spans(call))
+            return await self._send(call, self._spans(call))
         except RecordTooLargeError as error:
             refusal = CallError(TOO_LARGE, "record_too_large", f"the call cannot be recorded: {error}")
         except EncodeError as error:
             refusal = CallError(BAD_GATEWAY, "engine_garbage", f"the call cannot be recorded: {error}")
         call.fail(refusal)
         try:
-            await self._send(self._spans(call, bodies=False))
+            await self._send(call, self._spans(call, bodies=False))
         except (RecordTooLargeError, EncodeError):
-            await self._send(self._spans.bare(call))
+            await self._send(call, self._spans.bare(call))
         raise refusal
 
-    async def _send(self, span: Span) -> None:
+    async def _send(self, call: Observed, span: Span) -> None:
+        span, withheld = self._redactor(span, opted_out=not call.caller.train)
+        if withheld is not None:
+            self.counters[withheld] += 1
         headers = [("traceparent", format_traceparent(span.trace_id, span.span_id))]
         try:
             async with asyncio.timeout(self._wait):
