@@ -38,6 +38,10 @@ def sft(
         float | None, typer.Option(min=0.001, help="Or fewer, when one has waited for so long (never).")
     ] = None,
     group_timeout: Annotated[float, typer.Option(min=0.001, help="Seconds until an incomplete group closes.")] = 300.0,
+    require_reward: Annotated[
+        list[str] | None,
+        typer.Option(help="Wait for rewards of these names, such as a grader's, until --group-timeout."),
+    ] = None,
     accept_external: Annotated[bool, typer.Option(help="Learn from traffic that nobody enqueued.")] = False,
     accept_other_runs: Annotated[bool, typer.Option(help="Learn from what other runs asked for.")] = False,
     recorded: Annotated[
@@ -96,6 +100,7 @@ def sft(
         groups=window,
         seconds=window_seconds,
         group_timeout_seconds=group_timeout,
+        require_rewards=tuple(require_reward or ()),
         accept_external=accept_external,
         accept_other_runs=accept_other_runs,
         min_reward=min_reward,

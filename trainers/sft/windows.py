@@ -6,6 +6,7 @@ from math import isfinite
 import msgspec
 
 from headrace.schemas.records import Trajectory
+from headrace.trainers.groups import missing_rewards
 from headrace.trainers.window import At, Member, Windows
 from headrace.trainers.window_settings import WindowSettings
 
@@ -53,9 +54,13 @@ class ImitationWindows(Windows):
             return "run_finished"
         if reward is not None and not isfinite(reward):
             return "reward_not_finite"
-        return None if settings.by_group else self._useless(trajectory)
+        # What waits for its group, or for rewards that come later, is judged when its window closes.
+        waits = settings.by_group or missing_rewards(trajectory, settings.require_rewards)
+        return None if waits else self._useless(trajectory)
 
     def _unfit(self, member: Member) -> str | None:
+        if missing_rewards(member.trajectory, self.settings.require_rewards):
+            return "no_required_reward"
         return self._useless(member.trajectory)
 
     def _useless(self, trajectory: Trajectory) -> str | None:

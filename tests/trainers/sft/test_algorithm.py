@@ -12,7 +12,7 @@ from headrace.trainers.models.loading import load_causal_lm
 from headrace.trainers.sft.algorithm import Sft
 from headrace.trainers.sft.settings import SftSettings
 from headrace.trainers.sft.windows import ImitationWindows, ImitationWindowSettings
-from tests.trainers.make import POLICY, RUN, trajectory, triplet
+from tests.trainers.make import POLICY, RUN, at, trajectory, triplet
 
 Make = Callable[..., Path]
 
@@ -49,6 +49,15 @@ def test_good_trajectories_of_any_policy_and_age_fill_a_window() -> None:
     assert drops(windows) == {
         "mode": 1, "no_reward": 1, "other_run": 1, "reward_below": 2, "reward_not_finite": 1
     }  # fmt: skip
+
+
+def test_a_reward_that_comes_later_is_waited_for() -> None:
+    windows = taken([trajectory("g", 0, final_reward=None)], groups=1, require_rewards=("judge",))
+    assert windows.close(version=1, now=0) is None
+    graded = trajectory("g", 0, final_reward=0.9, rewards={"judge": 0.9}, revision=1, supersedes=at(0, 0))
+    windows.take((0, 1), 0, graded)
+    (group,) = windows.close(version=1, now=0) or []
+    assert [m.trajectory.final_reward for m in windows.trainable(group)] == [0.9]
 
 
 def test_the_best_of_each_group_are_trained(make_model: Make) -> None:
