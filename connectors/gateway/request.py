@@ -136,7 +136,7 @@ def read_request(body: bytes, mode: str | None, operation: Operation = CHAT) -> 
 def _check_prompt(fields: dict[str, Any]) -> None:
     """A span has one prompt."""
     prompt: Any = fields.get("prompt")
-    listed: list[Any] = prompt if isinstance(prompt, list) else []
+    listed = cast(list[Any], prompt) if isinstance(prompt, list) else []
     if listed:
         if len(listed) == 1 and isinstance(listed[0], str | list):
             fields["prompt"] = listed[0]
