@@ -37,7 +37,8 @@ BARE_ATTRIBUTES = frozenset(
         "headrace.mode",
     }
 )
-BODY_ATTRIBUTES = ("headrace.dialect.request", "headrace.dialect.response")
+# What the gateway itself writes of them: the messages of a request that names an earlier response.
+BODY_ATTRIBUTES = ("gen_ai.input.messages",)
 
 
 def load_hook(name: str | None) -> Hook | None:
@@ -55,7 +56,7 @@ def load_hook(name: str | None) -> Hook | None:
         raise SettingsError(f"gateway_redact: {name} cannot be imported: {error}") from error
     if not callable(hook):
         raise SettingsError(f"gateway_redact is {name!r}; write MODULE:FUNCTION of a function that takes a span")
-    return hook
+    return cast(Hook, hook)
 
 
 class Redactor:

@@ -18,7 +18,7 @@ SECRET = "4111 1111 1111 1111"
 
 
 def make_span() -> Span:
-    attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 3, "headrace.dialect.request": SECRET}
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 3, "gen_ai.input.messages": SECRET}
     return Span(
         rollout_id="r",
         session_id="s",
@@ -93,7 +93,7 @@ def test_one_that_changes_content_removes_ids_and_bodies_too():
     assert llm is not None
     assert (llm.prompt_token_ids, llm.choices[0].response_token_ids, llm.choices[0].logprobs) == (b"", b"", None)
     assert (llm.request, llm.response, llm.choices[0].text) == (None, None, "it is [card]")
-    assert "headrace.dialect.request" not in orjson.loads(redacted.attributes)
+    assert "gen_ai.input.messages" not in orjson.loads(redacted.attributes)
     llm.error = None
     assert reasons(redacted) == (0, {"redacted": 1})
 
