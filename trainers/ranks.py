@@ -1,6 +1,6 @@
 """Several processes that take one step together: each computes some of its micro-batches, all have the same weights."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, cast
@@ -19,7 +19,7 @@ class RankLostError(HeadraceError):
 
 
 @contextmanager
-def _together() -> Iterator[None]:
+def _together() -> Generator[None]:
     try:
         yield
     except RuntimeError as error:  # all that torch.distributed says of a closed connection

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -23,7 +23,7 @@ END_SECONDS = 10.0
 
 
 @contextmanager
-def ranks_of(settings: GrpoSettings, size: int, threads: int) -> Iterator[Ranks]:
+def ranks_of(settings: GrpoSettings, size: int, threads: int) -> Generator[Ranks]:
     """Starts size - 1 processes and joins them; one process alone needs none.
 
     Raises:

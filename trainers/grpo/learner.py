@@ -129,8 +129,10 @@ class GrpoLearner:
             for index, p, r, v in zip(batch.rows, proximals, references, expected, strict=True):
                 found.append((index, Scores(proximal=p, reference=r, values=v)))
         scored = list(rows)
-        for index, scores in (pair for part in self.ranks.gather(found) for pair in part):
-            scored[index] = replace(rows[index], scored=scores)
+        gathered: list[list[tuple[int, Scores]]] = self.ranks.gather(found)
+        for part in gathered:
+            for index, scores in part:
+                scored[index] = replace(rows[index], scored=scores)
         return scored
 
     def _mine(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:

@@ -200,8 +200,13 @@ def _apart(q: Tensor, k: Tensor, v: Tensor, lengths: list[int]) -> Tensor:
     for length, same in groupby(lengths):
         count = len(list(same))
         end = start + count * length
-        parts = (x[0, :, start:end].unflatten(1, (count, length)).transpose(0, 1) for x in (q, k, v))
-        each = functional.scaled_dot_product_attention(*parts, is_causal=True)
+        shape = (-1, count, length, q.shape[-1])
+        each = functional.scaled_dot_product_attention(
+            q[0, :, start:end].reshape(shape).transpose(0, 1),
+            k[0, :, start:end].reshape(shape).transpose(0, 1),
+            v[0, :, start:end].reshape(shape).transpose(0, 1),
+            is_causal=True,
+        )
         mixed.append(each.transpose(0, 1).flatten(1, 2))
         start = end
     return torch.cat(mixed, 1).unsqueeze(0)

@@ -115,7 +115,7 @@ def read_tensors(directory: Path) -> dict[str, Tensor]:
 
 class _Native:
     trees = True
-    pack_limit = None
+    pack_limit: int | None = None
 
     def __init__(
         self, settings: LlamaSettings, tensors: dict[str, Tensor], directory: Path, dtype: torch.dtype
@@ -159,7 +159,7 @@ class _Native:
 
 class _Transformers:
     trees = False
-    pack_limit = PACK_LIMIT
+    pack_limit: int | None = PACK_LIMIT
 
     def __init__(self, directory: Path, dtype: torch.dtype) -> None:
         # Slow to import; most small models never need it.
