@@ -183,6 +183,8 @@ def fast(
             loaded, inputs, resources, samples=samples, mode=mode, concurrency=concurrency, timeout=timeout
         ):
             error = None if result.error is None else f"{result.error.type}: {result.error.message}"
+            if error is not None and "ResourceError" in error:
+                error = f"{error}; here --prompt and --base-url give resources"
             print_json(
                 {
                     "task": result.task,

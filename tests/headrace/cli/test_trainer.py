@@ -47,7 +47,7 @@ def test_an_agent_is_tried_without_a_broker(folder: Path) -> None:
     assert (report["reward"], report["pass@2"], report["statuses"]) == (0.5, 0.5, {"succeeded": 4})
     failed = CliRunner().invoke(app, [*command, "--limit", "1"])
     assert failed.exit_code == 1
-    assert "PromptTemplate" in json.loads(failed.stdout.splitlines()[0])["error"]
+    assert "here --prompt and --base-url give resources" in json.loads(failed.stdout.splitlines()[0])["error"]
 
 
 @pytest.mark.parametrize(
