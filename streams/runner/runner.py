@@ -56,6 +56,7 @@ class Runner:
         self._agent = agent
         self._options = options or RunnerOptions()
         self.worker_id = self._options.worker_id or new_worker_id("runner")
+        self._observers = Observers(self._options.observers, self.worker_id, alone=False).load()
         self._loop = asyncio.get_running_loop()
         self._dispatcher = Dispatcher(self.worker_id, settings.max_deliveries)
         self._running: dict[str, RunningAttempt] = {}
@@ -76,13 +77,11 @@ class Runner:
         )
         self._prefetch = max(PREFETCH_AT_LEAST, PREFETCH * self._options.concurrency)
         self._children: ChildPool | None = None
-        self._observers = Observers(self._options.observers, self.worker_id, alone=False)
 
     async def start(self) -> None:
         """Joins the pipeline; tasks are taken from now on."""
         settings = self._settings
         guard_spawned_tasks(asyncio.get_running_loop())
-        self._observers.load()
         self._producer = AckedProducer(settings, self.worker_id, linger_ms=ATTEMPTS_LINGER_MS)
         self._speech = AckedProducer(settings, f"{self.worker_id}-speech", linger_ms=SPEECH_LINGER_MS)
         self._workers = None
