@@ -115,6 +115,6 @@ def test_copies_merge_parents_hold_and_a_judge_is_not_trained(
     (triplet,) = trajectory.triplets
     assert triplet.prompt_token_ids == pack_int32([1, 2, 3])
     assert (triplet.agent_name, triplet.reward, trajectory.final_reward) == ("planner", 0.75, 0.75)
-    assert trajectory.diagnostics.dropped == {"duplicate_call": 2, "inside_reward": 1}
+    assert trajectory.diagnostics.dropped == {"duplicate_call": 1, "inside_reward": 2}  # both copies of each
     workers = [w for w in pipeline.raw(pipeline.settings.topic("workers")) if w.value()]
     assert workers
