@@ -42,13 +42,13 @@ def bind(port: int, host: str = "127.0.0.1") -> socket.socket:
     Raises:
         PortError: the port is in use.
     """
-    listener = socket.socket()
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise PortError(f"cannot serve on port {port}: {error.strerror}; port 0 takes a free one") from error
+        raise PortError(f"cannot serve on port {port} of {host}: {error.strerror}; port 0 takes a free one") from error
     listener.listen(BACKLOG)
     return listener
 
@@ -56,7 +56,7 @@ def bind(port: int, host: str = "127.0.0.1") -> socket.socket:
 def endpoint(listener: socket.socket) -> str:
     """The URL of a bound socket."""
     host, port = listener.getsockname()[:2]
-    return f"http://{host}:{port}"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class Request(web.BaseRequest):

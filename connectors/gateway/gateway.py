@@ -181,9 +181,8 @@ class Gateway:
         _check_status(status, raw, given.headers)
         try:
             call.answer = read_answer(raw, call.request)
-        except CallError:
-            # What it was is seen nowhere else.
-            log.warning("%s answered garbage: %r", engine.endpoint, raw[:200])
+        except CallError as error:
+            log.warning("%s answered garbage of %d bytes: %s", engine.endpoint, len(raw), error)
             raise
 
 

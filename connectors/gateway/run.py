@@ -1,18 +1,21 @@
 """The gateway's process."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 
 from headrace.connectors.gateway.dialects.anthropic import MessagesDialect
 from headrace.connectors.gateway.dialects.responses import ResponsesDialect
 from headrace.connectors.gateway.dialects.responses.history import History
+from headrace.connectors.gateway.edge import LOOPBACK, check_host, make_edge, reachable
 from headrace.connectors.gateway.engines import Engines
 from headrace.connectors.gateway.gateway import Gateway
 from headrace.connectors.gateway.operations import operations
 from headrace.connectors.gateway.providers.calls import LiteLlm, check_provider
 from headrace.connectors.gateway.providers.provided import ProviderCalls
 from headrace.connectors.gateway.recorder import Recorder
+from headrace.connectors.gateway.redaction import Redactor, load_hook
 from headrace.connectors.gateway.server import Server
 from headrace.connectors.gateway.settings import GatewaySettings
 from headrace.connectors.gateway.spans import SpanMaker
@@ -40,6 +43,8 @@ async def run_gateway(
     settings: GatewaySettings,
     *,
     port: int = 0,
+    host: str = LOOPBACK,
+    url: str | None = None,
     policy: str | None = None,
     engine_urls: Sequence[str] = (),
     worker_id: str | None = None,
@@ -48,6 +53,8 @@ async def run_gateway(
     """Serves until it is cancelled.
 
     Args:
+        host: only an address of this machine alone is served without keys.
+        url: by which agents reach it, where that is not the address that it listens at.
         policy: only engines of this policy are called; all where it is None.
         engine_urls: call these instead of those that have announced themselves.
         ready: called with URL and worker id once calls are answered.
@@ -55,14 +62,18 @@ async def run_gateway(
     Raises:
         BrokerUnavailableError, TopicError: there is no broker, or no topic for spans.
         PortError: the port is in use.
-        SettingsError: a provider cannot be called.
+        SettingsError: a provider cannot be called, there is no such redaction hook, or others would be served
+            without keys.
+        KeyFileError: the file of keys cannot be read.
     """
+    check_host(host, settings.gateway_keys)
+    redactor = Redactor(load_hook(settings.gateway_redact))
     for name, provider in settings.gateway_providers.items():
         check_provider(name, provider)
     allow_many_connections()
-    listener = bind(port)
+    listener = bind(port, host)
     await asyncio.to_thread(partition_ids, settings, settings.topic("spans"))
-    url, worker_id = endpoint(listener), worker_id or new_worker_id(GATEWAY)
+    url, worker_id = url or reachable(endpoint(listener), host), worker_id or new_worker_id(GATEWAY)
     loop = asyncio.get_running_loop()
     workers: Workers
     engines = Engines(lambda: workers.live(ENGINE, policy), [u.rstrip("/") for u in engine_urls])
@@ -73,14 +84,16 @@ async def run_gateway(
 
     workers = Workers(settings, client_id=worker_id, changed=changed)
     producer = AckedProducer(settings, worker_id, linger_ms=LINGER_MS)
+    edge = make_edge(settings, producer)
     async with Upstream(settings.gateway_engine_timeout, MAX_ANSWER_BYTES) as upstream:
         spans = SpanMaker(worker_id, headrace_version())
-        recorder = Recorder(producer, spans, settings.gateway_broker_wait)
+        recorder = Recorder(producer, spans, settings.gateway_broker_wait, redactor)
         providers = ProviderCalls(settings.gateway_providers, LiteLlm(settings.gateway_engine_timeout.total_seconds()))
         gateway = Gateway(settings, engines, upstream, recorder, providers)
         dialects = (MessagesDialect(), ResponsesDialect(History(settings.gateway_history_bytes)))
-        server = Server(gateway, engines, operations(dialects), providers.names, settings.gateway_max_body_bytes)
-        announcer = _announcer(settings, producer, gateway, worker_id, url, policy)
+        server = Server(gateway, engines, operations(dialects), providers.names, edge, settings.gateway_max_body_bytes)
+        counters = (gateway.counters, recorder.counters, edge.feedback.counters)
+        announcer = _announcer(settings, producer, counters, worker_id, url, policy)
         watching = asyncio.create_task(_watch(engines, upstream))
         try:
             await asyncio.to_thread(workers.start)
@@ -92,12 +105,18 @@ async def run_gateway(
             watching.cancel()
             await announcer.stop()
             await server.stop()
+            edge.feedbacks.close()
             await producer.close(CLOSE_SECONDS)
             await asyncio.to_thread(workers.close)
 
 
 def _announcer(
-    settings: Settings, producer: AckedProducer, gateway: Gateway, worker_id: str, url: str, policy: str | None
+    settings: Settings,
+    producer: AckedProducer,
+    counters: Iterable[Counter[str]],
+    worker_id: str,
+    url: str,
+    policy: str | None,
 ) -> WorkerAnnouncer:
     return WorkerAnnouncer(
         settings,
@@ -106,7 +125,7 @@ def _announcer(
         worker_id=worker_id,
         endpoint=url,
         policy=policy,
-        counters=lambda: dict(gateway.counters),
+        counters=lambda: dict(sum(counters, Counter[str]())),
     )
 
 

@@ -11,13 +11,17 @@ from aiohttp import web
 
 from headrace.connectors.gateway.caller import ANSWER_ROLLOUT_HEADER, Caller, identify, split_path
 from headrace.connectors.gateway.dialects.base import Dialect
+from headrace.connectors.gateway.edge import Edge
 from headrace.connectors.gateway.engines import Engines
 from headrace.connectors.gateway.errors import BAD_REQUEST, METHOD_NOT_ALLOWED, NOT_FOUND, TOO_LARGE, CallError
+from headrace.connectors.gateway.feedback import PATH as FEEDBACK_PATH
 from headrace.connectors.gateway.gateway import Gateway, Reply
+from headrace.connectors.gateway.keys.guard import UNAUTHORIZED
+from headrace.connectors.gateway.keys.store import CALL, FEEDBACK
 from headrace.connectors.gateway.operations import Operation
 from headrace.connectors.serving import EventStream, HttpServer, Request, while_there
 
-MODELS = "/v1/models"
+MODELS, HEALTH = "/v1/models", "/health"
 GRACE_SECONDS = 10.0
 JSON = "application/json"
 
@@ -26,7 +30,7 @@ class StreamClient(EventStream):
     """The client of a streamed answer, as `gateway.Client` has it."""
 
     def __init__(self, request: Request, caller: Caller) -> None:
-        super().__init__(request, {ANSWER_ROLLOUT_HEADER: caller.rollout_id})
+        super().__init__(request, _headers(caller))
         self._there = request
 
     @contextmanager
@@ -47,9 +51,11 @@ class Server(HttpServer):
         engines: Engines,
         operations: Mapping[str, Operation],
         provided: Iterable[str],
+        edge: Edge,
         max_body_bytes: int,
     ) -> None:
         super().__init__(self._handle, max_body_bytes, GRACE_SECONDS)
+        self._edge = edge
         self._gateway, self._engines, self._operations = gateway, engines, operations
         self._provided = frozenset(provided)
 
@@ -57,29 +63,50 @@ class Server(HttpServer):
         path = ""
         try:
             rollout_id, attempt_id, path = split_path(request.raw_path.partition("?")[0])
-            operation = self._operations.get(path)
-            if operation is not None:
-                return await self._call(request, operation, rollout_id, attempt_id)
-            return web.Response(body=self._look(request.method, path), content_type=JSON)
+            if path == HEALTH:
+                return web.Response(body=self._look(request.method, path), content_type=JSON)
+            with self._edge.guard.admit(request.headers, FEEDBACK if path == FEEDBACK_PATH else CALL) as grant:
+                if path == FEEDBACK_PATH:
+                    return await self._take_feedback(request)
+                operation = self._operations.get(path)
+                if operation is None:
+                    return web.Response(body=self._look(request.method, path), content_type=JSON)
+                _check_method(request, path)
+                caller = identify(rollout_id, attempt_id, request.headers, self._edge.outside, grant)
+                return await self._call(request, operation, caller)
         except CallError as error:
             dialect = self._dialect_of(path)
             body = dialect.error(error.status, error.code, str(error)) if dialect is not None else error.body()
-            return web.Response(body=body, status=error.status, content_type=JSON)
+            response = web.Response(body=body, status=error.status, content_type=JSON)
+            if error.retry_after is not None:
+                response.headers["retry-after"] = error.retry_after
+            if error.status == UNAUTHORIZED:
+                response.headers["www-authenticate"] = "Bearer"
+            return response
 
-    async def _call(
-        self, request: Request, operation: Operation, rollout_id: str | None, attempt_id: str | None
-    ) -> web.StreamResponse:
-        if request.method != "POST":
-            raise CallError(METHOD_NOT_ALLOWED, "method_not_allowed", f"{operation.path} takes POST only")
-        caller = identify(rollout_id, attempt_id, request.headers)
-        body, refused = b"", None
+    async def _take_feedback(self, request: Request) -> web.Response:
+        _check_method(request, FEEDBACK_PATH)
+        body, refused = await self._read(request)
+        if refused is not None:
+            raise refused
+        answer = await self._edge.feedback.handle(request.headers, body)
+        response = web.Response(body=answer.body, status=answer.status, content_type=JSON)
+        if answer.retry_after is not None:
+            response.headers["retry-after"] = str(answer.retry_after)
+        return response
+
+    async def _read(self, request: Request) -> tuple[bytes, CallError | None]:
+        """The body, or why there is none."""
         try:
-            body = await request.read()
+            return await request.read(), None
         except web.HTTPRequestEntityTooLarge:
             message = f"the request is larger than {self._limit} bytes (gateway_max_body_bytes)"
-            refused = CallError(TOO_LARGE, "request_too_large", message)
+            return b"", CallError(TOO_LARGE, "request_too_large", message)
         except web.RequestPayloadError as error:
-            refused = CallError(BAD_REQUEST, "invalid_body", f"the body cannot be read: {error}")
+            return b"", CallError(BAD_REQUEST, "invalid_body", f"the body cannot be read: {error}")
+
+    async def _call(self, request: Request, operation: Operation, caller: Caller) -> web.StreamResponse:
+        body, refused = await self._read(request)
         call = self._gateway.begin(caller, operation, body, refused)
         if not call.streaming:
             return _response(await self._gateway.complete(call), caller)
@@ -95,13 +122,13 @@ class Server(HttpServer):
     def _look(self, method: str, path: str) -> bytes:
         if path == "/v1/embeddings":
             raise CallError(NOT_FOUND, "not_supported", "embeddings are not served here; ask a server of such models")
-        if path not in (MODELS, "/health") and not path.startswith(MODELS + "/"):
-            known = ", ".join(self._operations)
+        if path not in (MODELS, HEALTH) and not path.startswith(MODELS + "/"):
+            known = ", ".join((*self._operations, FEEDBACK_PATH))
             raise CallError(NOT_FOUND, "not_found", f"no such path: {path}; there are {known} and {MODELS}")
         if method not in ("GET", "HEAD"):
             raise CallError(METHOD_NOT_ALLOWED, "method_not_allowed", f"{path} takes GET only")
         engines = self._engines.all()
-        if path == "/health":
+        if path == HEALTH:
             return orjson.dumps({"status": "ok", "engines": len(engines)})
         names = sorted({name for engine in engines if (name := engine.policy or engine.model)} | self._provided)
         if path != MODELS:
@@ -118,9 +145,19 @@ def _model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": int(time.time()), "owned_by": "headrace"}
 
 
+def _headers(caller: Caller) -> dict[str, str]:
+    """Of an answer: the rollout, unless nothing is known of it."""
+    return {ANSWER_ROLLOUT_HEADER: caller.rollout_id} if caller.recorded else {}
+
+
+def _check_method(request: Request, path: str) -> None:
+    if request.method != "POST":
+        raise CallError(METHOD_NOT_ALLOWED, "method_not_allowed", f"{path} takes POST only")
+
+
 def _response(reply: Reply, caller: Caller) -> web.Response:
     response = web.Response(body=reply.body, status=reply.status, content_type=JSON)
-    response.headers[ANSWER_ROLLOUT_HEADER] = caller.rollout_id
+    response.headers.update(_headers(caller))
     if reply.retry_after is not None:
         response.headers["retry-after"] = reply.retry_after
     return response

@@ -194,6 +194,8 @@ class SpanMaker:
             attributes["server.port"] = port
         if call.caller.mode is not None:
             attributes["headrace.mode"] = call.caller.mode
+        if call.caller.key_id is not None:
+            attributes["headrace.key"] = call.caller.key_id
         attributes["http.response.status_code"] = call.http_status
         if call.error is not None:
             attributes["error.type"] = call.error.code

@@ -1,5 +1,6 @@
 """`headrace gateway`: the OpenAI-compatible gateway that records every call."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +12,9 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def gateway(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
+    host: Annotated[str, typer.Option(help="Address; one that others reach needs keys.")] = "127.0.0.1",
+    url: Annotated[str | None, typer.Option(help="By which agents reach it, if that is another.")] = None,
     policy: Annotated[str | None, typer.Option(help="Call only engines of this policy.")] = None,
     engine: Annotated[
         list[str] | None, typer.Option(help="Call the engine at this URL instead of those announced (repeatable).")
@@ -19,6 +22,9 @@ def gateway(
     engine_wait: Annotated[float | None, typer.Option(min=0, help="Seconds to wait for an engine, then 503.")] = None,
     engine_timeout: Annotated[float | None, typer.Option(min=0, help="Seconds for an answer, then 504.")] = None,
     broker_wait: Annotated[float | None, typer.Option(min=0, help="Seconds for a span's ack, then 503.")] = None,
+    keys: Annotated[
+        Path | None, typer.Option(help="File of `headrace keys`: only who has one is let in [HEADRACE_GATEWAY_KEYS].")
+    ] = None,
     worker_id: WorkerId = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
@@ -40,11 +46,14 @@ def gateway(
         gateway_engine_wait=engine_wait,
         gateway_engine_timeout=engine_timeout,
         gateway_broker_wait=broker_wait,
+        gateway_keys=keys,
     )
     run_until_signal(
         run_gateway(
             settings,
             port=port,
+            host=host,
+            url=url.rstrip("/") if url else None,
             policy=policy,
             engine_urls=engine or (),
             worker_id=worker_id,

@@ -4,6 +4,7 @@ A client of its own for each rollout would cost 40 ms (a TLS context), `with_opt
 """
 
 import asyncio
+import os
 import threading
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 NOWHERE = "http://127.0.0.1:9/v1"  # the shared clients themselves are never called
 NO_KEY = "none"
+KEY_VARIABLE = "HEADRACE_GATEWAY_KEY"
+ROLLOUT_PATH = "/rollout/"
 CONNECTIONS = 4096  # how many rollouts run at once is the runner's to bound
 CALL_SECONDS = 600.0
 RETRIES = 5  # waits of half a second to eight: a gateway that is killed is found out, and another takes over
@@ -46,14 +49,19 @@ def async_client(base_url: str, api_key: str | None = None) -> "AsyncOpenAI":
             base_url=NOWHERE, api_key=NO_KEY, http_client=http, timeout=CALL_SECONDS, max_retries=RETRIES
         )
         _async_clients[loop] = shared
-    return shared.with_options(base_url=base_url, api_key=api_key or NO_KEY)
+    return shared.with_options(base_url=base_url, api_key=api_key or _key_of_gateway(base_url))
 
 
 def sync_client(base_url: str, api_key: str | None = None) -> "OpenAI":
     """The OpenAI that all threads share, at a URL."""
     with _lock:
         shared = _shared_sync()
-    return shared.with_options(base_url=base_url, api_key=api_key or NO_KEY)
+    return shared.with_options(base_url=base_url, api_key=api_key or _key_of_gateway(base_url))
+
+
+def _key_of_gateway(base_url: str) -> str:
+    """The key for a rollout's URL; no other server is told it."""
+    return os.environ.get(KEY_VARIABLE) or NO_KEY if ROLLOUT_PATH in base_url else NO_KEY
 
 
 async def close_async_client() -> None:
