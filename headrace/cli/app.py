@@ -30,6 +30,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sync": ("sync", "Load published weights into the engines."),
     "trainer": ("trainer", "Train a policy from triplets."),
     "promote": ("promote", "Give production engines a validated version."),
+    "validate": ("validate", "Validate a training run's versions, on a schedule."),
+    "metrics": ("metrics", "Write a training run's metrics for TensorBoard, or as JSON."),
     "model": ("model", "Make the small model of the demo."),
     "traces": ("traces", "See what rollouts did, span by span."),
     "dlq": ("dlq", "Read and replay dead letters."),

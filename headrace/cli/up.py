@@ -25,8 +25,8 @@ def up(
     file: Annotated[Path, typer.Argument(help="Names the parts; `headrace up --example` prints one.")] = Path(
         "pipeline.toml"
     ),
-    host: Annotated[
-        str | None, typer.Option(help="Start the parts that name this host; default: those that name none.")
+    machine: Annotated[
+        str | None, typer.Option(help="Start the parts that name this machine; default: those that name none.")
     ] = None,
     example: Annotated[bool, typer.Option("--example", help="Print a pipeline that works as it is.")] = False,
     print_commands: Annotated[
@@ -46,7 +46,7 @@ def up(
     if example:
         sys.stdout.write((Path(__file__).parents[1] / "local" / "example.toml").read_text())
         return
-    plan = load_plan(file, host)
+    plan = load_plan(file, machine)
     if print_commands:
         _print_commands(plan)
         return

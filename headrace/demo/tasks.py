@@ -152,7 +152,7 @@ GUESS = Guess(
     budget=600.0,
     training={
         "group_size": 16,
-        "window_groups": 14,
+        "window_groups": 7,
         "learning_rate": 1.5e-3,
         "max_grad_norm": 0.3,
         "entropy": 0.02,

@@ -43,6 +43,8 @@ KINDS: dict[str, Kind] = {
     "otlp_collector": Kind(("processor", "otlp")),
     "otlp_export": Kind(("processor", "otlp-export")),
     "grader": Kind(("processor", "grader"), stop_order=2),
+    "validator": Kind(("validate",), stage=FEEDER, may_end=True, stop_order=0),
+    "metrics": Kind(("metrics",), stop_order=4),
     # Rollouts finish while all that they need is there.
     "runner": Kind(("runner",), stop_order=1, stop_seconds=DRAIN_SECONDS),
     "feeder": Kind(("tasks", "produce"), stage=FEEDER, may_end=True, stop_order=0),

@@ -15,16 +15,16 @@ from headrace.local.plan import PipelinePlan, plan
 from headrace.local.supervisor import Supervisor
 
 
-def load_plan(source: str | os.PathLike[str] | Mapping[str, Any], host: str | None = None) -> PipelinePlan:
+def load_plan(source: str | os.PathLike[str] | Mapping[str, Any], machine: str | None = None) -> PipelinePlan:
     """The plan of a pipeline file, or of the values that one would have.
 
     Raises:
         PipelineError: names each key that makes no sense, and what is allowed there.
     """
     if isinstance(source, Mapping):
-        return plan(parse(source, "pipeline"), Path.cwd(), host=host, name="pipeline")
+        return plan(parse(source, "pipeline"), Path.cwd(), machine=machine, name="pipeline")
     path = Path(source)
-    return plan(read(path), path.absolute().parent, host=host, name=str(path))
+    return plan(read(path), path.absolute().parent, machine=machine, name=str(path))
 
 
 class Pipeline:
@@ -103,12 +103,12 @@ class Pipeline:
             self._changed.set()
 
 
-def up(source: str | os.PathLike[str] | Mapping[str, Any], *, host: str | None = None) -> Pipeline:
+def up(source: str | os.PathLike[str] | Mapping[str, Any], *, machine: str | None = None) -> Pipeline:
     """Runs a pipeline on this machine, as `headrace up` does; returns when all its parts are ready.
 
     Args:
         source: a pipeline file, or the values that one would have; paths in values are relative to this folder.
-        host: starts the parts that name this host; None: those that name none.
+        machine: starts the parts that name this machine; None: those that name none.
 
     Raises:
         PipelineError: the file makes no sense.
@@ -118,7 +118,7 @@ def up(source: str | os.PathLike[str] | Mapping[str, Any], *, host: str | None =
         with headrace.up("pipeline.toml") as pipeline:
             print(pipeline.facts()["gateways"])
     """
-    return Pipeline(load_plan(source, host)).start()
+    return Pipeline(load_plan(source, machine)).start()
 
 
 __all__ = ["Pipeline", "PipelineError", "load_plan", "up"]

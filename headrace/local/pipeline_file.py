@@ -44,8 +44,10 @@ class PartTable(BaseModel):
 
     count: int = Field(default=1, ge=0, le=1000)
     """So many processes."""
-    host: str | None = None
-    """The machine that it runs on: started by `headrace up --host NAME` there, and not here."""
+    machine: str | None = None
+    """The machine that it runs on: started by `headrace up --machine NAME` there, and not here."""
+    ends_all: bool = False
+    """The pipeline ends when the work of this part is done: when the feeder has seen the goal reached, for instance."""
     restart: bool = True
     """Starts again when it ends before it was told to."""
     ready_seconds: float = Field(default=READY_SECONDS, gt=0)
@@ -74,7 +76,7 @@ class TrainerTable(PartTable):
 
 
 class FeederTable(PartTable):
-    """`headrace tasks produce`: of a file, or of tasks that stand here."""
+    """`headrace tasks produce` or `validate`: of a file, or of tasks that stand here."""
 
     tasks: list[dict[str, Any]] | None = None
 
@@ -113,10 +115,12 @@ class PipelineFile(Table):
     runner: list[PartTable] = Field(default_factory=Parts)
     trainer: list[TrainerTable] = Field(default_factory=list[TrainerTable])
     feeder: list[FeederTable] = Field(default_factory=list[FeederTable])
+    validator: list[FeederTable] = Field(default_factory=list[FeederTable])
+    metrics: list[PartTable] = Field(default_factory=Parts)
 
     @field_validator(
         "model", "engine", "gateway", "sync", "lifecycle", "assembler", "statistics", "view", "otlp", "otlp_collector",
-        "otlp_export", "grader", "runner", "trainer", "feeder",
+        "otlp_export", "grader", "runner", "trainer", "feeder", "validator", "metrics",
         mode="before",
     )  # fmt: skip
     @classmethod

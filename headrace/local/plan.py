@@ -27,6 +27,7 @@ class Planned:
     stage: int
     may_end: bool = False
     restart: bool = True
+    ends_all: bool = False
     ready_seconds: float = READY_SECONDS
 
 
@@ -64,28 +65,28 @@ class PipelinePlan:
             path.write_text(text)
 
 
-def plan(file: PipelineFile, base: Path, *, host: str | None = None, name: str = "pipeline.toml") -> PipelinePlan:
+def plan(file: PipelineFile, base: Path, *, machine: str | None = None, name: str = "pipeline.toml") -> PipelinePlan:
     """The processes of a machine.
 
     Args:
         base: the folder where parts run and to which paths are relative.
-        host: whose parts; None: those that name no host.
+        machine: whose parts; None: those that name no machine.
         name: of the file, for messages.
 
     Raises:
         PipelineError: an option that a command does not take, or parts that cannot reach each other.
     """
     try:
-        return _Planner(file, base.absolute(), host).plan()
+        return _Planner(file, base.absolute(), machine).plan()
     except PipelineError as error:
         raise PipelineError(f"{name}: {error}") from None
 
 
 class _Planner:
-    def __init__(self, file: PipelineFile, base: Path, host: str | None) -> None:
+    def __init__(self, file: PipelineFile, base: Path, machine: str | None) -> None:
         self._file = file
         self._base = base
-        self._host = host
+        self._machine = machine
         self._folder = base / file.folder
         self._files: dict[Path, str] = {}
         self._elsewhere: list[str] = []
@@ -113,19 +114,19 @@ class _Planner:
         )
 
     def _nothing(self) -> str:
-        hosts = sorted({t.host for name in KINDS for t in self._tables(name) if t.host})
-        if self._host is not None:
-            return f"no part runs on host {self._host!r}; the file names {', '.join(hosts) or 'no host'}"
+        machines = sorted({t.machine for name in KINDS for t in self._tables(name) if t.machine})
+        if self._machine is not None:
+            return f"no part runs on machine {self._machine!r}; the file names {', '.join(machines) or 'no machine'}"
         return f"no part runs here; name at least one of {', '.join(KINDS)}"
 
     def _tables(self, name: str) -> list[PartTable]:
         return list(getattr(self._file, name))
 
     def _kafka(self) -> Iterator[Planned]:
-        if self._host is not None:
+        if self._machine is not None:
             if self._local_kafka:
                 raise PipelineError(
-                    f"kafka: the local broker listens on 127.0.0.1 alone, where host {self._host!r} does not reach it; "
+                    f"kafka: the local broker listens on 127.0.0.1 alone, where {self._machine!r} does not reach it; "
                     "name your cluster in kafka.bootstrap"
                 )
             return
@@ -143,13 +144,13 @@ class _Planner:
     def _kind(self, name: str, kind: Kind) -> Iterator[Planned]:
         number = 0
         for table in self._tables(name):
-            if table.host is not None and self._local_kafka:
+            if table.machine is not None and self._local_kafka:
                 raise PipelineError(
-                    f"{name}.host: {table.host!r} does not reach the local broker, which listens on 127.0.0.1 alone; "
+                    f"{name}.machine: {table.machine!r} does not reach the local broker, which listens on 127.0.0.1 alone; "
                     "name your cluster in kafka.bootstrap"
                 )
-            if table.host != self._host:
-                self._elsewhere += [f"{name}@{table.host or 'here'}"] * min(1, table.count)
+            if table.machine != self._machine:
+                self._elsewhere += [f"{name}@{table.machine or 'here'}"] * min(1, table.count)
                 continue
             command = (*kind.command, getattr(table, kind.choice)) if kind.choice else kind.command
             options = self._options(name, command)
@@ -172,7 +173,7 @@ class _Planner:
     def _planned(self, own: str, kind: Kind, table: PartTable, options: CommandOptions) -> Planned:
         values = table.options
         given = self._given() | {
-            "worker_id": own if self._host is None else f"{self._host}-{own}",
+            "worker_id": own if self._machine is None else f"{self._machine}-{own}",
             "policy": self._file.policy,
             "run": self._file.run,
             "checkpoints": str(self._folder / "checkpoints"),
@@ -181,7 +182,7 @@ class _Planner:
             given["follow"] = self._file.run
             if table.tasks is not None:
                 if "file" in values:
-                    raise PipelineError("feeder: either `file` or `tasks`")
+                    raise PipelineError(f"{own}: either `file` or `tasks`")
                 path = self._folder / f"{own}.jsonl"
                 self._files[path] = "".join(json.dumps(task) + "\n" for task in table.tasks)
                 values["file"] = str(path)
@@ -194,7 +195,8 @@ class _Planner:
             stop_seconds=max(kind.stop_seconds, float(values.get("drain", 0)) + 15),
             environment=table.environment,
         )
-        return Planned(part, kind.stage, kind.may_end, table.restart and kind.stage != JOB, table.ready_seconds)
+        restart = table.restart and kind.stage != JOB
+        return Planned(part, kind.stage, kind.may_end, restart, table.ends_all, table.ready_seconds)
 
     def _given(self) -> dict[str, Any]:
         return {

@@ -55,9 +55,10 @@ class Supervisor:
         self._watched = {p.part.name: _Watched(p, Backoff(p.may_end, p.restart)) for p in plan.parts}
         self._health: Health | None = None
         self._looked = 0.0
+        self._done = False
 
     def run(self, stop: threading.Event, ready: Event = lambda facts: None) -> None:
-        """Works until `stop` is set; all that it started has ended when it returns or raises.
+        """Works until `stop` is set, or a part that ends all has done its work; all that it started has ended then.
 
         Args:
             ready: called once, when every part is.
@@ -71,7 +72,7 @@ class Supervisor:
             self._start(stop)
             ready(self.facts())
             self._looked = time.monotonic()
-            while not stop.wait(TICK_SECONDS):
+            while not self._done and not stop.wait(TICK_SECONDS):
                 self._tick(time.monotonic())
         except _StopError:
             log.info("stopped before all parts were ready")
@@ -158,6 +159,7 @@ class Supervisor:
                 self._see_ready(watched, running)
                 if code is not None and code == 0 and watched.planned.may_end:
                     watched.ended = 0
+                    self._done |= watched.planned.ends_all
                     self._processes.release(name)
                 elif code is not None:
                     raise PartFailedError(self._processes.failure(running))
@@ -212,6 +214,7 @@ class Supervisor:
             log.warning("%s\n%s starts again in %g s", failure, name, wait)
         elif code == 0:
             log.info("%s has done its work", name)
+            self._done |= watched.planned.ends_all
         else:
             log.error("%s\n%s does not start again", failure, name)
 

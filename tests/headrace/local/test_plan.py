@@ -16,8 +16,8 @@ from headrace.local.plan import PipelinePlan, plan
 EXAMPLE = Path(pipeline_file.__file__).with_name("example.toml")
 
 
-def planned(values: dict[str, Any], tmp_path: Path, host: str | None = None) -> PipelinePlan:
-    return plan(pipeline_file.parse(values, "pipeline.toml"), tmp_path, host=host)
+def planned(values: dict[str, Any], tmp_path: Path, machine: str | None = None) -> PipelinePlan:
+    return plan(pipeline_file.parse(values, "pipeline.toml"), tmp_path, machine=machine)
 
 
 def words(made: PipelinePlan, name: str) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def test_runners_end_before_what_they_need_and_kafka_ends_last() -> None:
         ({"engine": {"model": "m", "announce": 1}}, "engine.announce: true or false, not 1"),
         ({"feeder": {"tasks": [], "file": "x"}}, "either `file` or `tasks`"),
         ({}, "no part runs here; name at least one of"),
-        ({"engine": {"model": "m", "host": "gpu"}}, "engine.host: 'gpu' does not reach the local broker"),
+        ({"engine": {"model": "m", "machine": "gpu"}}, "engine.machine: 'gpu' does not reach the local broker"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_told_what_is_allowed(
@@ -86,22 +86,22 @@ def test_a_file_that_makes_no_sense_is_told_what_is_allowed(
         planned(values, tmp_path)
 
 
-def test_parts_elsewhere_are_not_started_here_and_their_host_starts_just_those(tmp_path: Path) -> None:
+def test_parts_elsewhere_are_not_started_here_and_their_machine_starts_just_those(tmp_path: Path) -> None:
     values: dict[str, Any] = {
         "kafka": {"bootstrap": "kafka.example.com:9092"},
-        "engine": [{"model": "m", "host": "gpu-1"}, {"model": "m", "host": "gpu-2", "announce": False}],
+        "engine": [{"model": "m", "machine": "gpu-1"}, {"model": "m", "machine": "gpu-2", "announce": False}],
         "gateway": {"engine": ["http://10.0.0.9:8000", "http://10.0.0.8:8000"]},
     }
     here = planned(values, tmp_path)
     assert [p.part.name for p in here.parts] == ["topics", "gateway"]
     assert here.elsewhere == ("engine@gpu-1", "engine@gpu-2")
     assert words(here, "gateway").count("--engine") == 2
-    there = planned(values, tmp_path, host="gpu-2")
+    there = planned(values, tmp_path, machine="gpu-2")
     assert [p.part.name for p in there.parts] == ["engine"]
     assert words(there, "engine")[words(there, "engine").index("--worker-id") + 1] == "gpu-2-engine"
     assert "--no-announce" in words(there, "engine")
-    with pytest.raises(PipelineError, match="no part runs on host 'gpu-3'; the file names gpu-1, gpu-2"):
-        planned(values, tmp_path, host="gpu-3")
+    with pytest.raises(PipelineError, match="no part runs on machine 'gpu-3'; the file names gpu-1, gpu-2"):
+        planned(values, tmp_path, machine="gpu-3")
 
 
 def test_what_the_pipeline_gives_is_not_among_the_options() -> None:

@@ -1,0 +1,1 @@
+"""What a run's records say, for tools that draw curves."""
