@@ -146,7 +146,7 @@ class _Planner:
         for table in self._tables(name):
             if table.machine is not None and self._local_kafka:
                 raise PipelineError(
-                    f"{name}.machine: {table.machine!r} does not reach the local broker, which listens on 127.0.0.1 alone; "
+                    f"{name}.machine: {table.machine!r} does not reach the local broker, which listens on 127.0.0.1; "
                     "name your cluster in kafka.bootstrap"
                 )
             if table.machine != self._machine:
