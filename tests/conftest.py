@@ -23,6 +23,21 @@ hypothesis.settings.load_profile("busy")
 COMMAND = str(Path(sys.executable).parent / "headrace")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part", choices=["alone", "beside"], help="only tests marked `alone`, or only those that may run side by side"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    part = config.getoption("--part")
+    if part is None:
+        return
+    chosen = [item for item in items if (item.get_closest_marker("alone") is not None) == (part == "alone")]
+    config.hook.pytest_deselected(items=list(set(items) - set(chosen)))
+    items[:] = chosen
+
+
 @dataclass(frozen=True)
 class Kafka:
     """The broker of the session."""

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.alone
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.timeout(360)

@@ -29,7 +29,7 @@ from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.alone, pytest.mark.kafka, pytest.mark.slow]
 COMMAND = str(Path(sys.executable).parent / "headrace")
 PUBLICATIONS, CALLERS, TOLERANCE = 20, 64, 1e-5
 

@@ -21,7 +21,7 @@ from headrace.connectors.engine.control import HttpEngineControl, WeightsRefused
 from headrace.connectors.vllm.command import VllmOptions, arguments
 from headrace.schemas.records import Weights
 
-pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.alone, pytest.mark.vllm, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def _publish(base: Path, into: Path, version: int, noise: float = 0.05) -> Weights:

@@ -10,6 +10,7 @@ import pytest
 COMMAND = str(Path(sys.executable).parent / "headrace")
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.kafka
 def test_a_scenario_is_run_and_checked() -> None:

@@ -28,6 +28,7 @@ def left_running(folder: Path) -> list[str]:
     return lines
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.timeout(300)
@@ -48,6 +49,7 @@ def test_the_demo_learns_and_loses_nothing(tmp_path: Path) -> None:
     assert left_running(tmp_path) == []
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.timeout(120)

@@ -18,7 +18,7 @@ from headrace.schemas.records import (
 )
 from headrace.streams.kafka.dead_letters import parse
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.alone, pytest.mark.kafka]
 
 
 def started(n: int, attempt: int = 1) -> AttemptEvent:

@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition
 from headrace import rollout
 from headrace.streams.kafka.clients import make_consumer
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.alone, pytest.mark.kafka, pytest.mark.slow]
 
 AGENT = """
 import asyncio
