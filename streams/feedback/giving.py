@@ -114,9 +114,11 @@ class Feedbacks:
             return FeedbackError(UNAVAILABLE, f"it was not written: {error}")
         except (EncodeError, RecordTooLargeError) as error:
             return FeedbackError(INVALID, str(error))
-        return [
-            Written(reward.rollout_id, reward.reward_id, *place) for reward, place in zip(rewards, places, strict=True)
-        ]
+        written = {
+            (reward.rollout_id, reward.reward_id): Written(reward.rollout_id, reward.reward_id, *place)
+            for reward, place in zip(rewards, places, strict=True)
+        }
+        return list(written.values())
 
     async def _send(self, reward: Reward) -> Position:
         if SEGMENT_MARK not in reward.rollout_id:
