@@ -19,6 +19,7 @@ from headrace.connectors.gateway.redaction import Redactor, load_hook
 from headrace.connectors.gateway.server import Server
 from headrace.connectors.gateway.settings import GatewaySettings
 from headrace.connectors.gateway.spans import SpanMaker
+from headrace.connectors.gateway.spool import Spool, send_spooled
 from headrace.connectors.gateway.upstream import Upstream
 from headrace.connectors.serving import allow_many_connections, bind, endpoint
 from headrace.schemas.records import WorkerState
@@ -65,6 +66,7 @@ async def run_gateway(
         SettingsError: a provider cannot be called, there is no such redaction hook, or others would be served
             without keys.
         KeyFileError: the file of keys cannot be read.
+        SpoolError: another gateway uses the spool.
     """
     check_host(host, settings.gateway_keys)
     redactor = Redactor(load_hook(settings.gateway_redact))
@@ -85,9 +87,12 @@ async def run_gateway(
     workers = Workers(settings, client_id=worker_id, changed=changed)
     producer = AckedProducer(settings, worker_id, linger_ms=LINGER_MS)
     edge = make_edge(settings, producer)
+    spool = Spool(settings.gateway_spool, settings.gateway_spool_bytes) if settings.gateway_spool else None
     async with Upstream(settings.gateway_engine_timeout, MAX_ANSWER_BYTES) as upstream:
         spans = SpanMaker(worker_id, headrace_version())
-        recorder = Recorder(producer, spans, settings.gateway_broker_wait, redactor)
+        recorder = Recorder(
+            producer, spans, settings.gateway_broker_wait, redactor, spool, settings.gateway_spool_after
+        )
         providers = ProviderCalls(settings.gateway_providers, LiteLlm(settings.gateway_engine_timeout.total_seconds()))
         gateway = Gateway(settings, engines, upstream, recorder, providers)
         dialects = (MessagesDialect(), ResponsesDialect(History(settings.gateway_history_bytes)))
@@ -95,6 +100,7 @@ async def run_gateway(
         counters = (gateway.counters, recorder.counters, edge.feedback.counters)
         announcer = _announcer(settings, producer, counters, worker_id, url, policy)
         watching = asyncio.create_task(_watch(engines, upstream))
+        sending = asyncio.create_task(send_spooled(spool, producer)) if spool is not None else None
         try:
             await asyncio.to_thread(workers.start)
             await server.start(listener)
@@ -105,8 +111,12 @@ async def run_gateway(
             watching.cancel()
             await announcer.stop()
             await server.stop()
+            if sending is not None:
+                sending.cancel()
             edge.feedbacks.close()
             await producer.close(CLOSE_SECONDS)
+            if spool is not None:
+                spool.close()
             await asyncio.to_thread(workers.close)
 
 

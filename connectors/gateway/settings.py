@@ -32,6 +32,12 @@ class GatewaySettings(Settings):
     """The part of outside rollouts that is recorded, by a hash of their id; the others are answered and forgotten."""
     gateway_redact: str | None = None
     """MODULE:FUNCTION that takes each span before it is written, and returns what may be written of it."""
+    gateway_spool: Path | None = None
+    """File for spans of outside traffic while brokers are away; their calls are answered then, instead of waiting."""
+    gateway_spool_bytes: int = Field(default=1024 * 1024 * 1024, ge=1024)
+    """Limit of that file; above it 503."""
+    gateway_spool_after: timedelta = timedelta(seconds=1)
+    """How long such a span waits for the brokers before it is spooled."""
     gateway_feedback_wait: timedelta = timedelta(seconds=3)
     """How long feedback waits for the view to know what it is about; then 404."""
     gateway_feedback_arrival: timedelta = timedelta(seconds=60)
