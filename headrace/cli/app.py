@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "promote": ("promote", "Give production engines a validated version."),
     "validate": ("validate", "Validate a training run's versions, on a schedule."),
     "metrics": ("metrics", "Write a training run's metrics for TensorBoard, or as JSON."),
+    "replay": ("replay", "Train a run again from the log, and compare the weights."),
     "model": ("model", "Make the small model of the demo."),
     "traces": ("traces", "See what rollouts did, span by span."),
     "dlq": ("dlq", "Read and replay dead letters."),

@@ -1,0 +1,1 @@
+"""A run trained again from the log."""
