@@ -11,14 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headrace.trainers.advantages.window import estimate
 from headrace.trainers.algorithm import Trained
 from headrace.trainers.batch import TokenRow
 from headrace.trainers.checkpoint import State
 from headrace.trainers.groups import At, Group, Member
-from headrace.trainers.grpo.assigning import Assigner, Sample, of_group, score, unscored
-from headrace.trainers.grpo.learner import GrpoLearner
+from headrace.trainers.grpo.assigning import Assigner, Estimator, Sample, of_group, score, unscored
+from headrace.trainers.grpo.learner import GrpoLearner, Learner
 from headrace.trainers.grpo.settings import GrpoSettings
-from headrace.trainers.models.loading import CausalLM, load_causal_lm, read_tensors
+from headrace.trainers.models.loading import load_causal_lm, read_tensors
 from headrace.trainers.ranks import Ranks
 from headrace.trainers.samples import SampleRules, token_rows
 from headrace.trainers.window import Windows
@@ -35,8 +36,9 @@ class Grpo:
         self._settings = settings
         self._policy = policy
         self._ranks = ranks or Ranks()
-        self._learner: GrpoLearner | None = None
+        self._learner: Learner | None = None
         self._baseline: float | None = None
+        self._estimator: Estimator = estimate
 
     def settings(self) -> dict[str, Any]:
         """All that a step's arithmetic depends on."""
@@ -45,12 +47,15 @@ class Grpo:
     def load(self, directory: Path) -> None:
         """Takes the weights of a Hugging Face directory, and a fresh optimizer; they are the reference too."""
         self._tell("load", str(directory))
-        reference = load_causal_lm(directory) if self._settings.needs_reference else None
-        self._learner = GrpoLearner(load_causal_lm(directory), self._settings, reference, self._ranks)
+        self._learner = self._learner_of(directory)
         self._baseline = None
 
+    def _learner_of(self, directory: Path) -> Learner:
+        reference = load_causal_lm(directory) if self._settings.needs_reference else None
+        return GrpoLearner(load_causal_lm(directory), self._settings, reference, self._ranks)
+
     @property
-    def learner(self) -> GrpoLearner:
+    def learner(self) -> Learner:
         """The policy and its optimizer."""
         assert self._learner is not None, "load the weights first"
         return self._learner
@@ -58,7 +63,7 @@ class Grpo:
     def train(self, groups: Sequence[Group], windows: Windows) -> Trained | None:
         """One step on the trainable members of complete groups."""
         started = time.perf_counter()
-        rules = self._rules(self.learner.model)
+        rules = self._rules(self.learner.vocab_size)
         rows: list[TokenRow] = []
         members: list[Member] = []
         samples: dict[At, Sample] = {}
@@ -120,13 +125,13 @@ class Grpo:
         compared = [of_group(group, samples) for group in groups if not group.alone]
         alone = [sample for group in groups if group.alone for sample in of_group(group, samples)]
         if ungrouped != "running":
-            return Assigner(self._settings, [*compared, alone] if alone else compared)
+            return Assigner(self._settings, [*compared, alone] if alone else compared, estimator=self._estimator)
         known = [float(np.nanmean(s.scores)) for s in alone if np.isfinite(s.scores).any()]
         mean = sum(known) / len(known) if known else 0.0
         before = mean if self._baseline is None else self._baseline
         if known:
             self._baseline = before + (1.0 - self._settings.baseline_decay) * (mean - before)
-        return Assigner(self._settings, compared, alone, before)
+        return Assigner(self._settings, compared, alone, before, estimator=self._estimator)
 
     def weights(self) -> dict[str, Tensor]:
         """The tensors to publish."""
@@ -135,7 +140,7 @@ class Grpo:
     def state(self) -> State:
         """The optimizer's moments, its number of steps, the running baseline, and torch's random state."""
         tensors = self.learner.state() | {"rng": torch.get_rng_state()}
-        return State(tensors, {"optimizer_steps": self.learner.optimizer.steps, "baseline": self._baseline})
+        return State(tensors, {"optimizer_steps": self.learner.steps, "baseline": self._baseline})
 
     def restore(self, weights: Path, state: State) -> None:
         """Goes on where `state` was taken."""
@@ -150,11 +155,11 @@ class Grpo:
         if self._ranks.size > 1 and self._ranks.rank == 0:
             self._ranks.share(what)
 
-    def _rules(self, model: CausalLM) -> SampleRules:
+    def _rules(self, vocab_size: int) -> SampleRules:
         return SampleRules(
             policy=self._policy,
             level=self._settings.level,
-            vocab_size=model.vocab_size,
+            vocab_size=vocab_size,
             max_row_tokens=self._settings.max_row_tokens,
             over_long=self._settings.over_long,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -13,6 +14,12 @@ from headrace.trainers.batch import TokenRow
 from headrace.trainers.groups import Group, Member
 from headrace.trainers.grpo.settings import GrpoSettings
 from headrace.trainers.layout import Ints
+
+
+class Estimator(Protocol):
+    """See `advantages.window.estimate`."""
+
+    def __call__(self, groups: Sequence[Sequence[Scored]], name: str, *, epsilon: float) -> list[list[Values]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,7 @@ class Assigner:
         groups: members that are compared with each other, those of one group in one list.
         centred: samples that are compared with `baseline` instead of with each other.
         baseline: of those.
+        estimator: from scores to advantages; see `advantages.window.estimate`.
     """
 
     def __init__(
@@ -59,11 +67,13 @@ class Assigner:
         groups: Sequence[Sequence[Sample]],
         centred: Sequence[Sample] = (),
         baseline: float = 0.0,
+        estimator: Estimator = estimate,
     ) -> None:
         self._settings = settings
         self._groups = groups
         self._centred = centred
         self._baseline = baseline
+        self._estimator = estimator
 
     def __call__(self, rows: list[TokenRow]) -> list[TokenRow]:
         """The rows with their advantages, and for a value head with their returns."""
@@ -77,7 +87,7 @@ class Assigner:
     def _by_score(self, rows: list[TokenRow], by_rollout: dict[int, list[int]]) -> list[TokenRow]:
         s = self._settings
         groups = [[self._scored(sample, rows, by_rollout) for sample in group] for group in self._groups]
-        found = estimate(groups, s.advantage, epsilon=s.advantage_epsilon)
+        found = self._estimator(groups, s.advantage, epsilon=s.advantage_epsilon)
         advantages: dict[int, Values] = {}
         for group, values in zip(self._groups, found, strict=True):
             advantages |= {m.rollout: v for m, v in zip(group, values, strict=True) if m.rollout is not None}

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import cast
+from typing import Protocol, cast
 
 import numpy as np
 import torch
@@ -28,6 +28,24 @@ log = logging.getLogger(__name__)
 Assign = Callable[[list[TokenRow]], list[TokenRow]]
 """Gives scored rows their advantages."""
 VALUE_HEAD = "value_head."
+
+
+class Learner(Protocol):
+    """What takes a window's step: in this process, or elsewhere."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    def step(self, rows: Sequence[TokenRow], assign: Assign) -> dict[str, float]: ...
+
+    def weights(self) -> dict[str, Tensor]: ...
+
+    def state(self) -> dict[str, Tensor]: ...
+
+    def restore(self, weights: Mapping[str, Tensor], state: Mapping[str, Tensor], steps: int) -> None: ...
 
 
 class GrpoLearner:
@@ -57,6 +75,16 @@ class GrpoLearner:
             every |= {VALUE_HEAD + name: p for name, p in self.value_head.named_parameters()}
         self.optimizer = AdamW(every, betas=settings.betas, weight_decay=settings.weight_decay)
 
+    @property
+    def vocab_size(self) -> int:
+        """Of the model."""
+        return self.model.vocab_size
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps since the base weights."""
+        return self.optimizer.steps
+
     def step(self, rows: Sequence[TokenRow], assign: Assign = list) -> dict[str, float]:
         """Takes the optimizer steps of one window on all its rows.
 
@@ -76,7 +104,7 @@ class GrpoLearner:
         norms: list[float] = []
         skipped = 0
         for _ in range(settings.epochs):
-            for part in _dealt(ready, settings.mini_batches):
+            for part in dealt(ready, settings.mini_batches):
                 loss, norm = self._update(part, figures, first=not norms)
                 losses.append(loss)
                 norms.append(norm)
@@ -184,7 +212,7 @@ class GrpoLearner:
         self.optimizer.restore(state, steps)
 
 
-def _dealt(rows: Sequence[TokenRow], hands: int) -> list[Sequence[TokenRow]]:
+def dealt(rows: Sequence[TokenRow], hands: int) -> list[Sequence[TokenRow]]:
     """The rows of each mini-batch: rollouts are dealt out in their order, so that each has some of every group."""
     if hands == 1:
         return [rows]
