@@ -10,6 +10,7 @@ import typer
 from headrace.cli.options import Bootstrap, Prefix, Registry, print_ready, settings_of
 from headrace.cli.signals import stop_on_signal
 from headrace.cli.trainer_algorithms import apo, baseline, custom, fast
+from headrace.cli.trainer_diff import diff
 from headrace.cli.trainer_sft import sft
 
 app = typer.Typer(help="Learn from rollouts: weights, or prompts.", no_args_is_help=True, add_completion=False)
@@ -198,5 +199,5 @@ def grpo(
         )
 
 
-for command in (sft, custom, apo, baseline, fast):
+for command in (sft, custom, apo, baseline, fast, diff):
     app.command()(command)
