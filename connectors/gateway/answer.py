@@ -5,10 +5,12 @@ from typing import Any, cast
 import msgspec
 import orjson
 
-from headrace.connectors.gateway.errors import garbage
+from headrace.connectors.gateway.errors import garbage, garbage_if_broken
 from headrace.connectors.gateway.request import ModelRequest
 from headrace.schemas.packing import pack_float32, pack_int32
 from headrace.schemas.records import Choice, Usage, VersionRange
+
+_LONG = 1 << 63
 
 
 class Answer(msgspec.Struct):
@@ -50,8 +52,9 @@ def read_answer(raw: bytes, request: ModelRequest) -> Answer:
     given = fields.get("choices")
     if not isinstance(given, list) or not given:
         raise garbage("the engine's answer has no choices")
-    prompt = prompt_ids(fields, cast(list[Any], given), keep=request.wants_token_ids)
-    choices = [_choice(choice, i, request) for i, choice in enumerate(cast(list[Any], given))]
+    with garbage_if_broken("the engine's answer cannot be recorded"):
+        prompt = prompt_ids(fields, cast(list[Any], given), keep=request.wants_token_ids)
+        choices = [_choice(choice, i, request) for i, choice in enumerate(cast(list[Any], given))]
     response_id, body = for_client(fields, request)
     return Answer(
         body,
@@ -74,15 +77,10 @@ def for_client(fields: dict[str, Any], request: ModelRequest) -> tuple[str | Non
     """
     dialect = request.operation.dialect
     if dialect is not None:
-        try:
+        with garbage_if_broken("the engine's answer cannot be translated"):
             fields = dialect.answer(fields, request.asked)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            # A dialect expects an answer as engines give it; what one gives that is broken is not foreseen.
-            raise garbage(f"the engine's answer cannot be translated: {error!r}") from error
-    try:
+    with garbage_if_broken("the engine's answer cannot be passed on"):
         body = orjson.dumps(fields)
-    except TypeError as error:  # it reads 1,024 levels and writes 254
-        raise garbage(f"the engine's answer cannot be passed on: {error}") from error
     return text_or_none(fields.get("id")), body
 
 
@@ -155,8 +153,8 @@ def read_versions(value: Any) -> VersionRange | None:
     if not isinstance(value, dict):
         return None
     versions = cast(dict[str, Any], value)
-    low, high = versions.get("min"), versions.get("max")
-    return VersionRange(min=low, max=high) if isinstance(low, int) and isinstance(high, int) else None
+    low, high = _long(versions.get("min")), _long(versions.get("max"))
+    return VersionRange(min=low, max=high) if low is not None and high is not None else None
 
 
 def read_usage(value: Any) -> Usage | None:
@@ -164,11 +162,14 @@ def read_usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
     usage = cast(dict[str, Any], value)
-    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     return Usage(
-        input_tokens=prompt if isinstance(prompt, int) else 0,
-        output_tokens=completion if isinstance(completion, int) else 0,
+        input_tokens=_long(usage.get("prompt_tokens")) or 0, output_tokens=_long(usage.get("completion_tokens")) or 0
     )
+
+
+def _long(value: Any) -> int | None:
+    """A whole number that a record can hold."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and -_LONG <= value < _LONG else None
 
 
 def text_or_none(value: Any) -> str | None:

@@ -1,5 +1,7 @@
 """What the gateway answers when a call fails, in OpenAI's form."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -65,6 +67,23 @@ class EngineRefusal(CallError):
 def garbage(message: str) -> CallError:
     """An engine answered something that is no completion."""
     return CallError(BAD_GATEWAY, "engine_garbage", message)
+
+
+@contextmanager
+def garbage_if_broken(what: str) -> Generator[None]:
+    """Within it, what an engine gives that is broken in a way nobody foresaw is the engine's fault.
+
+    Args:
+        what: has failed.
+
+    Raises:
+        CallError: 502.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        # TypeError is also orjson's for values nested too deeply: it reads 1,024 levels and writes 254.
+        raise garbage(f"{what}: {repr(error)[:200]}") from error
 
 
 def engine_refusal(status: int, raw: bytes, retry_after: str | None) -> EngineRefusal:

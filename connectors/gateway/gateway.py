@@ -18,6 +18,7 @@ from headrace.connectors.gateway.engines import Engine, Engines
 from headrace.connectors.gateway.errors import (
     BAD_REQUEST,
     OK,
+    SERVER_ERROR,
     STATUS_END,
     UNAVAILABLE,
     CallError,
@@ -100,6 +101,8 @@ class Gateway:
             call.streaming = call.request.stream
         except CallError as error:
             call.fail(error)
+        except Exception as error:  # whatever a client sends has an answer and a span
+            call.fail(_unforeseen(error))
         return call
 
     async def complete(self, call: Observed) -> Reply:
@@ -113,6 +116,8 @@ class Gateway:
                 await self._calls.through(call, self._complete)
         except CallError as error:
             call.fail(error)
+        except Exception as error:  # whatever an engine answers has a span
+            call.fail(_unforeseen(error))
         if (error := await self._record(call)) is not None:
             return _refusal(call, error)
         if call.answer is not None and call.error is None:
@@ -135,6 +140,8 @@ class Gateway:
             call.fail(error, sent=client.begun)
         except ClientGone:
             call.hung_up = passing.current is None or not passing.current.whole
+        except Exception as error:  # as in `complete`
+            call.fail(_unforeseen(error), sent=client.begun)
         relay = passing.current
         if relay is not None and relay.gathering.begun:
             self._note(call, relay)
@@ -256,6 +263,11 @@ async def _finish(client: Client, relay: Relay, error: CallError | None) -> None
         log.debug("a client left before the last event")
 
 
+def _unforeseen(error: Exception) -> CallError:
+    log.error("a call failed", exc_info=error)
+    return CallError(SERVER_ERROR, "internal_error", f"the gateway failed ({type(error).__name__}); its log says where")
+
+
 def _refusal(call: Observed, error: CallError) -> Reply:
     dialect = call.operation.dialect
     body = dialect.error(error.status, error.code, str(error)) if dialect is not None else error.body()
@@ -268,4 +280,4 @@ def _check_status(status: int, raw: bytes, headers: Sequence[tuple[bytes, bytes]
     if not BAD_REQUEST <= status < STATUS_END:
         raise garbage(f"the engine answered with status {status}")
     after = next((value.decode("latin-1") for name, value in headers if name == b"retry-after"), None)
-    raise engine_refusal(status, raw, after)
+    raise engine_refusal(status, raw, after if after is not None and after.isprintable() else None)

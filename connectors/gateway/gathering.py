@@ -15,7 +15,14 @@ from headrace.connectors.gateway.answer import (
     read_versions,
     text_or_none,
 )
-from headrace.connectors.gateway.errors import BAD_GATEWAY, BAD_REQUEST, STATUS_END, CallError, garbage
+from headrace.connectors.gateway.errors import (
+    BAD_GATEWAY,
+    BAD_REQUEST,
+    STATUS_END,
+    CallError,
+    garbage,
+    garbage_if_broken,
+)
 from headrace.connectors.gateway.request import ModelRequest
 from headrace.schemas.packing import unpack_int32
 from headrace.schemas.records import Choice, Usage, VersionRange
@@ -119,11 +126,11 @@ class GatheredChoice:
         index = call.get("index")
         known = self._tools.setdefault(index if isinstance(index, int) else position, {})
         for name, value in call.items():
-            if name == "function" and isinstance(value, dict):
+            if name == "function":
                 function = cast(Fields, known.setdefault("function", {"arguments": ""}))
-                for part, text in cast(Fields, value).items():
-                    if part == "arguments" and isinstance(text, str):
-                        function["arguments"] += text
+                for part, text in cast(Fields, value).items() if isinstance(value, dict) else ():
+                    if part == "arguments" and text is not None:
+                        function["arguments"] += text if isinstance(text, str) else orjson.dumps(text).decode()
                     elif text is not None:
                         function[part] = text
             elif name != "index" and value is not None:
@@ -249,9 +256,12 @@ class Gathering:
         """What has come, as if it had not been streamed.
 
         Raises:
-            CallError: 502 where it cannot be put in the client's dialect.
+            CallError: 502 where it cannot be recorded, or put in the client's dialect.
         """
-        request = self._request
+        with garbage_if_broken("the engine's answer cannot be recorded"):
+            return self._answer(self._request)
+
+    def _answer(self, request: ModelRequest) -> Answer:
         choices = [self._choices[index] for index in sorted(self._choices)]
         fields = dict(self._top)
         kind = fields.get("object")

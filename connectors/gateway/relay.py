@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from headrace.connectors.gateway.dialects.base import DialectStream
-from headrace.connectors.gateway.errors import CallError, garbage
+from headrace.connectors.gateway.errors import CallError, garbage, garbage_if_broken
 from headrace.connectors.gateway.gathering import Gathering
 from headrace.connectors.gateway.request import ModelRequest
 from headrace.streams.http1.events import EventReader
@@ -63,7 +63,10 @@ class Relay:
         Raises:
             CallError: 502 where it cannot be translated.
         """
-        end = _translated(self._stream.end) if self._stream is not None else [DONE_EVENT]
+        end = [DONE_EVENT]
+        if self._stream is not None:
+            with garbage_if_broken("the engine's stream cannot be translated"):
+                end = self._stream.end()
         return b"".join(self._held + end)
 
     def error(self, error: CallError) -> bytes:
@@ -77,23 +80,15 @@ class Relay:
             chunk: Any = orjson.loads(event)
         except orjson.JSONDecodeError as error:
             raise garbage(f"an event of the engine's stream is no JSON: {error}") from error
-        shown = self.gathering.add(chunk)
-        stream = self._stream
-        if stream is not None:
-            return _translated(lambda: stream.feed(chunk))
-        if not shown:
-            return []
-        return [b"data: %b\n\n" % (event.replace(b"\n", b" ") if self._as_it_came else orjson.dumps(chunk))]
+        with garbage_if_broken("the engine's stream cannot be passed on"):
+            shown = self.gathering.add(chunk)
+            if self._stream is not None:
+                return self._stream.feed(chunk)
+            if not shown:
+                return []
+            return [b"data: %b\n\n" % (event.replace(b"\n", b" ") if self._as_it_came else orjson.dumps(chunk))]
 
 
 def _translator(request: ModelRequest) -> DialectStream | None:
     dialect = request.operation.dialect
     return dialect.stream(request.asked) if dialect is not None else None
-
-
-def _translated(translate: Any) -> list[bytes]:
-    try:
-        return translate()
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        # As with whole answers: what an engine gives that is broken is not foreseen by a dialect.
-        raise garbage(f"the engine's stream cannot be translated: {error!r}") from error

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MAX_HEAD_BYTES = 64 * 1024
+MAX_LINE_BYTES = 4 * 1024  # of the size of a chunk, with its extensions
+MAX_DIGITS = 18
 _HEAD_END = b"\r\n\r\n"
 _LINE_END = b"\r\n"
 _NO_BODY = (204, 304)
@@ -132,7 +134,7 @@ class AnswerReader:
 
     def _header(self, name: bytes, value: bytes) -> None:
         if name == b"content-length":
-            if not value.isdigit() or int(value) > self._limit:
+            if not value.isdigit() or len(value) > MAX_DIGITS or int(value) > self._limit:
                 raise MalformedAnswerError(f"content-length {value[:40]!r}; the limit is {self._limit}")
             self._length = int(value)
         elif name == b"transfer-encoding":
@@ -148,6 +150,8 @@ class AnswerReader:
         while True:
             end = self._buffer.find(_LINE_END)
             if end < 0:
+                if len(self._buffer) > MAX_LINE_BYTES:
+                    raise MalformedAnswerError(f"a chunk whose size takes more than {MAX_LINE_BYTES} bytes")
                 return False
             size_text = bytes(self._buffer[:end]).partition(b";")[0].strip()
             try:
@@ -171,6 +175,8 @@ class AnswerReader:
             return True
         end = self._buffer.find(_HEAD_END, start)
         if end < 0:
+            if len(self._buffer) > MAX_HEAD_BYTES:
+                raise MalformedAnswerError(f"trailers of more than {MAX_HEAD_BYTES} bytes")
             return False
         del self._buffer[: end + len(_HEAD_END)]
         return True

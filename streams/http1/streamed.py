@@ -40,6 +40,8 @@ class StreamedAnswer:
             ConnectionResetError, MalformedAnswerError: they did not come.
         """
         while not self.status:
+            if self.ended:
+                raise ConnectionResetError("closed without an answer")
             await self._more()
 
     async def read(self) -> bytes | None:

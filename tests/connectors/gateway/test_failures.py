@@ -280,3 +280,19 @@ async def test_a_status_that_is_no_error_is_garbage(gateway: Any, stub: Any) -> 
     stub.handler = answer
     status, error, _ = await gateway.chat()
     assert (status, error["error"]["code"]) == (502, "engine_garbage")
+
+
+async def test_an_engines_retry_after_that_is_no_header_is_left_out(start_gateway: StartGateway) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 429 Busy\r\nretry-after: \x01\x7f\r\ncontent-length: 2\r\n\r\nno")
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with server:
+        gateway = await start_gateway(gateway_engine_wait=0.3)
+        await gateway.announce(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        status, _, headers = await gateway.chat()
+        assert status == 429
+        assert "retry-after" not in headers
+        assert (await gateway.span()).llm.http_status == 429

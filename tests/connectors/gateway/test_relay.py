@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from headrace.connectors.gateway.answer import read_answer
+from headrace.connectors.gateway.errors import CallError
 from headrace.connectors.gateway.operations import CHAT, TEXT, Operation
 from headrace.connectors.gateway.relay import DONE_EVENT, Relay
 from headrace.connectors.gateway.request import read_request
 from headrace.schemas.packing import unpack_float32, unpack_int32
-from headrace.schemas.records import VersionRange
+from headrace.schemas.records import Usage, VersionRange
 
 MESSAGES = [{"role": "user", "content": "x"}]
 Fields = dict[str, Any]
@@ -199,6 +201,7 @@ def test_a_cut_stream_has_no_finish_reason() -> None:
         (b"data: {\n\n", "engine_garbage"),
         (b"data: []\n\n", "engine_garbage"),
         (b'data: {"choices": 7}\n\n', "engine_garbage"),
+        (event(chunk({"x": 1})).replace(b"1}", b"[" * 500 + b"]" * 500 + b"}"), "engine_garbage"),
         (b'data: {"error": {"message": "out of memory", "code": 500}}\n\n', "engine_error"),
         (b'data: {"error": "x"}\n\n', "engine_error"),
     ],
@@ -279,3 +282,31 @@ def test_a_stream_cut_at_every_byte_gives_the_same() -> None:
         wanted = wanted or got
         assert got == wanted
         assert relay.gathering.answer().choices[0].text == "é🙂x"
+
+
+@pytest.mark.parametrize("function", ["text", 7, None, {"name": "f", "arguments": {"a": 1}}])
+def test_a_tool_call_that_begins_oddly_goes_on(function: Any) -> None:
+    relay = relay_of()
+    first = chunk({"tool_calls": [{"index": 0, "id": "t", "function": function}]}, [1])
+    run(relay, FIRST, first, chunk({"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]}, [2]))
+    (call,) = json.loads(relay.gathering.answer().choices[0].tool_calls)
+    assert call["function"]["arguments"] == ('{"a":1}{}' if isinstance(function, dict) else "{}")
+
+
+def test_counts_that_no_record_holds_count_as_absent() -> None:
+    relay = relay_of()
+    bad = {"usage": {"prompt_tokens": 1 << 63, "completion_tokens": True}, "policy_version": {"min": 1 << 63, "max": 3}}
+    run(relay, FIRST, chunk({"content": "a"}, [1], finish_reason="stop", top=bad))
+    answer = relay.gathering.answer()
+    assert answer.usage == Usage(input_tokens=0, output_tokens=0)
+    assert answer.policy_version is None
+
+
+def test_tool_calls_nested_too_deeply_are_garbage() -> None:
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+    message = {"role": "assistant", "content": None, "tool_calls": deep}
+    raw = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
+    with pytest.raises(CallError, match="cannot be recorded"):
+        read_answer(raw, read_request(json.dumps({"messages": MESSAGES}).encode(), None))

@@ -8,7 +8,7 @@ import pytest
 
 from headrace.streams.http1.answers import AnswerReader, MalformedAnswerError
 from headrace.streams.http1.connections import Connections
-from headrace.streams.http1.streamed import HOLD_BYTES
+from headrace.streams.http1.streamed import HOLD_BYTES, StreamedAnswer
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: text/event-stream\r\n\r\n"
 LIMIT = 10 * 1024 * 1024
@@ -55,6 +55,13 @@ async def serving(serve: Serve) -> AsyncIterator[Connections]:
     finally:
         pool.close()
         server.close()
+
+
+async def test_an_end_without_a_head_is_no_answer() -> None:
+    answer = StreamedAnswer(lambda hold: None)
+    answer.end()
+    with pytest.raises(ConnectionResetError):
+        await asyncio.wait_for(answer.begin(), 1)
 
 
 async def test_a_connection_carries_several_streams() -> None:
