@@ -18,7 +18,7 @@ def test_a_guess_is_told_where_the_number_is() -> None:
 
 def test_halving_what_is_left_finds_every_number() -> None:
     for problem in GUESS.problems:
-        low, high = 1, len(GUESS.problems)
+        low, high, told = 1, len(GUESS.problems), None
         for _ in range(GUESS.guesses):
             middle = (low + high) // 2
             told = reply(problem["answer"], str(middle))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -92,7 +92,7 @@ def test_a_run_is_bit_identical_twice_and_what_retention_took_is_said(
         Replay(settings, settings, RUN, tmp_path / "same")
     admin = make_admin(settings, "test")
     everything = [TopicPartition(settings.topic("triplets"), partition, -1) for partition in range(3)]
-    deleted: Any = admin.delete_records(everything)
+    deleted = cast("Any", admin).delete_records(everything)
     for future in deleted.values():
         future.result(10)
     with pytest.raises(ReplayError, match=r"trajectories are not in the log any more .* the first is step 1"):
