@@ -168,7 +168,7 @@ class Supervisor:
                         f"{name} is not ready after {watched.planned.ready_seconds:.0f} s "
                         f"(`ready_seconds` of its table); its log is {running.log}"
                     )
-            waiting = [n for n in waiting if n in self._processes.all and not self._is_ready(n)]
+            waiting = [n for n in names if n in self._processes.all and not self._is_ready(n)]
             time.sleep(0.05)
 
     def _is_ready(self, name: str) -> bool:
