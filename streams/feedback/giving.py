@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,10 +13,12 @@ from headrace.streams.codec import EncodeError
 from headrace.streams.errors import RecordTooLargeError
 from headrace.streams.feedback.errors import INVALID, NO_VIEW, UNAVAILABLE, FeedbackError, UnknownTargetError
 from headrace.streams.feedback.request import Feedback, Target, reward_of
-from headrace.streams.feedback.targets import Targets
 from headrace.streams.kafka.acked_producer import AckedProducer, DeliveryError, Position
 from headrace.streams.kafka.partitioner import SEGMENT_MARK
 from headrace.streams.view.errors import ViewError
+
+if TYPE_CHECKING:
+    from headrace.streams.feedback.targets import Targets
 
 LOOK_AGAIN_SECONDS = 0.2
 
@@ -47,7 +50,7 @@ class Feedbacks:
     ) -> None:
         self._producer, self._view = producer, view
         self._broker_seconds, self._arrival_seconds = broker_seconds, arrival_seconds
-        self._targets: Targets | None = None
+        self._targets: Targets | None = None  # loaded with SQLAlchemy, where there is a view
         self._opening = asyncio.Lock()
         self.counters: Counter[str] = Counter()
 
@@ -97,10 +100,10 @@ class Feedbacks:
         except ViewError as error:
             raise FeedbackError(UNAVAILABLE, f"the view cannot be asked: {error}") from error
 
-    async def _opened(self, view: str) -> Targets:
+    async def _opened(self, view: str) -> "Targets":
         async with self._opening:
             if self._targets is None:
-                self._targets = await asyncio.to_thread(Targets, view)
+                self._targets = await asyncio.to_thread(_open, view)
             return self._targets
 
     async def _write(self, rewards: Sequence[Reward]) -> Outcome:
@@ -129,3 +132,9 @@ class Feedbacks:
 
 async def _done(error: FeedbackError) -> Outcome:
     return error
+
+
+def _open(view: str) -> "Targets":
+    from headrace.streams.feedback.targets import Targets
+
+    return Targets(view)

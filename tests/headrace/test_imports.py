@@ -1,6 +1,8 @@
 """Imports go one way: schemas, streams, then connectors and trainers, then the command and the demo."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,3 +29,22 @@ def test_imports_go_one_way(package: str) -> None:
         if found not in MAY[package]
     ]
     assert wrong == []
+
+
+HEAVY = ("sqlalchemy", "litellm", "faust", "torch", "transformers", "opentelemetry.sdk", "pyarrow")
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        "connectors.gateway.run",
+        "connectors.otlp.run",
+        "streams.runner.runner",
+        "streams.assembly.loop",
+        "streams.lifecycle.loop",
+    ],
+)
+def test_a_process_loads_no_library_that_it_may_not_need(process: str) -> None:
+    program = f"import sys, headrace.{process}; print([m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
