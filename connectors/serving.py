@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
+from headrace.connectors.content_coding import NotReadable, TooLarge, decompressed
 from headrace.streams.errors import HeadraceError
 
 # A server with a thousand streams open has a thousand files, a proxy of them two thousand; many systems allow 1,024.
@@ -73,6 +74,24 @@ class Request(web.BaseRequest):
         super()._cancel(exc)
         if self.on_gone is not None:
             self.on_gone()
+
+
+async def read_body(request: Request, max_body_bytes: int) -> bytes:
+    """The body without its Content-Encoding.
+
+    Args:
+        max_body_bytes: of the server, and of what is decompressed.
+
+    Raises:
+        TooLarge, NotReadable, UnknownEncoding: as in `content_coding`; also where the body was cut off.
+    """
+    try:
+        body = await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        raise TooLarge from error
+    except web.RequestPayloadError as error:
+        raise NotReadable(str(error)) from error
+    return decompressed(body, request.headers.get("content-encoding") or "", max_body_bytes)
 
 
 @contextmanager
@@ -157,22 +176,14 @@ Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 class HttpServer:
     """Gives each request to a handler. A client that goes away does not cancel the handling of its request.
 
-    Args:
-        decompress: bodies, by their Content-Encoding, before the handler reads them.
+    Bodies come as they were sent: `read_body` decompresses them, aiohttp would inflate all of one that is too large.
     """
 
-    def __init__(
-        self,
-        handler: Handler,
-        max_body_bytes: int,
-        grace_seconds: float = GRACE_SECONDS,
-        *,
-        decompress: bool = True,
-    ) -> None:
+    def __init__(self, handler: Handler, max_body_bytes: int, grace_seconds: float = GRACE_SECONDS) -> None:
         self._limit = max_body_bytes
         # What the factory makes are Requests.
         answer: Any = handler
-        server = web.Server(answer, request_factory=self._request, access_log=None, auto_decompress=decompress)
+        server = web.Server(answer, request_factory=self._request, access_log=None, auto_decompress=False)
         self._runner = web.ServerRunner(server, shutdown_timeout=grace_seconds)
 
     async def start(self, listener: socket.socket) -> None:

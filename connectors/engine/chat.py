@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,8 @@ from tokenizers import Tokenizer
 
 from headrace.streams.chat_template import ChatTemplate, ChatTemplateError, read_json, special_tokens
 
-_REMEMBERED = 4096
+_REMEMBERED_BYTES = 64 * 1024 * 1024
+_ID_BYTES = 40  # of an id in a tuple, about
 
 
 class ChatTokenizer:
@@ -21,6 +23,7 @@ class ChatTokenizer:
     Attributes:
         size: number of ids; none beyond is ever sampled.
         stop_ids: ids that end a turn.
+        remembered_bytes: what the prompts that are kept take, about.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -37,6 +40,8 @@ class ChatTokenizer:
         )
         self._template = ChatTemplate.of(directory)
         self._prompts: OrderedDict[bytes, tuple[int, ...]] = OrderedDict()
+        self.remembered_bytes = 0
+        self._lock = threading.Lock()  # long prompts are made on threads
         self._pieces: dict[int, str] = {}
 
     def prompt(self, messages: list[dict[str, Any]], options: dict[str, Any]) -> tuple[int, ...]:
@@ -45,19 +50,31 @@ class ChatTokenizer:
         Raises:
             ChatTemplateError: the template refuses the messages, or there is none.
         """
-        key = orjson.dumps([messages, options])
-        if (found := self._prompts.get(key)) is not None:
-            self._prompts.move_to_end(key)
-            return found
+        try:
+            key = orjson.dumps([messages, options])
+        except TypeError as error:  # nested too deeply, or an integer of more than 64 bits
+            raise ChatTemplateError(f"the messages cannot be rendered: {error}") from error
+        with self._lock:
+            if (found := self._prompts.get(key)) is not None:
+                self._prompts.move_to_end(key)
+                return found
         if self._template is None:
             raise ChatTemplateError("the model has no chat template: add chat_template.jinja to its directory")
         text = self._template.render(messages, add_generation_prompt=True, options=options)
         # The template writes the special tokens itself.
         ids = tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
-        self._prompts[key] = ids
-        if len(self._prompts) > _REMEMBERED:
-            self._prompts.popitem(last=False)
+        with self._lock:
+            self._remember(key, ids)
         return ids
+
+    def _remember(self, key: bytes, ids: tuple[int, ...]) -> None:
+        if key in self._prompts:
+            return
+        self._prompts[key] = ids
+        self.remembered_bytes += len(key) + _ID_BYTES * len(ids)
+        while self.remembered_bytes > _REMEMBERED_BYTES:
+            key, ids = self._prompts.popitem(last=False)
+            self.remembered_bytes -= len(key) + _ID_BYTES * len(ids)
 
     def ids(self, text: str) -> tuple[int, ...]:
         """Ids of a text that is no conversation, with what the tokenizer puts before and after every text."""

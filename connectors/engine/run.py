@@ -17,7 +17,7 @@ from headrace.connectors.engine.chat import ChatTokenizer
 from headrace.connectors.engine.checkpoint import CheckpointError
 from headrace.connectors.engine.presence import announced
 from headrace.connectors.engine.sampling import Sampling
-from headrace.connectors.engine.server import EngineServer
+from headrace.connectors.engine.server import MAX_BODY_BYTES, EngineServer
 from headrace.connectors.engine.waiting import await_model
 from headrace.connectors.serving import HttpServer, bind, endpoint
 from headrace.streams.errors import HeadraceError
@@ -26,7 +26,6 @@ from headrace.streams.settings import Settings
 log = logging.getLogger(__name__)
 # The interpreter's 5 ms would make the generation thread wait that long for each operation while requests are read.
 SWITCH_SECONDS = 2e-4
-MAX_BODY_BYTES = 64 * 1024 * 1024
 
 
 Ready = Callable[[str], None]

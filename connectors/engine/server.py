@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,6 +17,7 @@ import msgspec
 import orjson
 from aiohttp import web
 
+from headrace.connectors.content_coding import NotReadable, TooLarge, UnknownEncoding
 from headrace.connectors.engine.answers import completion
 from headrace.connectors.engine.backend import Backend
 from headrace.connectors.engine.batching import Batcher, Generation
@@ -37,11 +39,13 @@ from headrace.connectors.engine.weights import (
     is_loaded,
     parse_weights,
 )
-from headrace.connectors.serving import ClientGone, EventStream, Request, while_there
+from headrace.connectors.serving import ClientGone, EventStream, Request, read_body, while_there
 
 log = logging.getLogger(__name__)
 
 MODELS = "/v1/models"
+MAX_BODY_BYTES = 64 * 1024 * 1024
+THREAD_BYTES = 64 * 1024  # a larger request is tokenized beside the event loop, which serves others meanwhile
 Answer = tuple[int, Any]
 """Status and the JSON value."""
 
@@ -85,13 +89,19 @@ class EngineServer:
             if request.method == "POST" and (kind := self._kinds.get(request.path)) is not None:
                 return await self._complete(request, *kind)
             handler = self._routes.get((request.method, request.path))
-            return _json(*(await handler(await request.read()) if handler else self._other(request)))
-        except web.HTTPRequestEntityTooLarge:
-            return _json(413, RequestError("the body is too large", code="too_large", status=413).body())
+            return _json(*(await handler(await self._read(request)) if handler else self._other(request)))
         except RequestError as error:
             return _json(error.status, error.body())
         except ClientGone:
             return web.Response()  # nobody reads it
+
+    async def _read(self, request: Request) -> bytes:
+        try:
+            return await read_body(request, MAX_BODY_BYTES)
+        except TooLarge as error:
+            raise RequestError("the body is too large", code="too_large", status=413) from error
+        except (NotReadable, UnknownEncoding) as error:
+            raise RequestError(f"the body cannot be read: {error}", code="invalid_body") from error
 
     def _other(self, request: Request) -> Answer:
         if request.method == "GET" and request.path.startswith(MODELS + "/"):
@@ -140,10 +150,12 @@ class EngineServer:
             )
 
     async def _complete(self, http: Request, kind: type[CompletionRequest], prefix: str) -> web.StreamResponse:
-        asked = parse_request(await http.read(), kind)
+        raw = await self._read(http)
+        asked = parse_request(raw, kind)
         self._check_model(asked.model)
         seed = self._seeds.getrandbits(63)
-        prompt, choices = plan(asked, self._tokenizer, self._backend.max_positions, self.batcher.max_batch, seed)
+        planned = partial(plan, asked, self._tokenizer, self._backend.max_positions, self.batcher.max_batch, seed)
+        prompt, choices = planned() if len(raw) < THREAD_BYTES else await asyncio.to_thread(planned)
         self._answered += 1
         identity, model = f"{prefix}-{self._identity}-{self._answered}", asked.model or self.policy
         with while_there(http):

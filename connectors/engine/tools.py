@@ -81,7 +81,10 @@ def _parse(text: str, index: int) -> ToolCall | None:
     name, arguments = fields.get("name"), fields.get("arguments")
     if not isinstance(name, str):
         return None
-    written = arguments if isinstance(arguments, str) else orjson.dumps(arguments or {}).decode()
+    try:
+        written = arguments if isinstance(arguments, str) else orjson.dumps(arguments or {}).decode()
+    except TypeError:  # it reads 1,024 levels and writes 254
+        return None
     function = {"name": name, "arguments": written}
     return {"index": index, "id": f"chatcmpl-tool-{uuid.uuid4().hex}", "type": "function", "function": function}
 

@@ -9,17 +9,25 @@ from urllib.parse import unquote
 import orjson
 from aiohttp import web
 
+from headrace.connectors.content_coding import NotReadable, TooLarge, UnknownEncoding
 from headrace.connectors.gateway.caller import ANSWER_ROLLOUT_HEADER, Caller, identify, split_path
 from headrace.connectors.gateway.dialects.base import Dialect
 from headrace.connectors.gateway.edge import Edge
 from headrace.connectors.gateway.engines import Engines
-from headrace.connectors.gateway.errors import BAD_REQUEST, METHOD_NOT_ALLOWED, NOT_FOUND, TOO_LARGE, CallError
+from headrace.connectors.gateway.errors import (
+    BAD_REQUEST,
+    METHOD_NOT_ALLOWED,
+    NOT_FOUND,
+    TOO_LARGE,
+    UNSUPPORTED_MEDIA,
+    CallError,
+)
 from headrace.connectors.gateway.feedback import PATH as FEEDBACK_PATH
 from headrace.connectors.gateway.gateway import Gateway, Reply
 from headrace.connectors.gateway.keys.guard import UNAUTHORIZED
 from headrace.connectors.gateway.keys.store import CALL, FEEDBACK
 from headrace.connectors.gateway.operations import Operation
-from headrace.connectors.serving import EventStream, HttpServer, Request, while_there
+from headrace.connectors.serving import EventStream, HttpServer, Request, read_body, while_there
 
 MODELS, HEALTH = "/v1/models", "/health"
 GRACE_SECONDS = 10.0
@@ -98,12 +106,15 @@ class Server(HttpServer):
     async def _read(self, request: Request) -> tuple[bytes, CallError | None]:
         """The body, or why there is none."""
         try:
-            return await request.read(), None
-        except web.HTTPRequestEntityTooLarge:
+            return await read_body(request, self._limit), None
+        except TooLarge:
             message = f"the request is larger than {self._limit} bytes (gateway_max_body_bytes)"
             return b"", CallError(TOO_LARGE, "request_too_large", message)
-        except web.RequestPayloadError as error:
+        except NotReadable as error:
             return b"", CallError(BAD_REQUEST, "invalid_body", f"the body cannot be read: {error}")
+        except UnknownEncoding:
+            message = "Content-Encoding must be gzip, deflate or identity"
+            return b"", CallError(UNSUPPORTED_MEDIA, "invalid_body", message)
 
     async def _call(self, request: Request, operation: Operation, caller: Caller) -> web.StreamResponse:
         body, refused = await self._read(request)

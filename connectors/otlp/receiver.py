@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 
+from headrace.connectors.content_coding import NotReadable, TooLarge, UnknownEncoding, decompressed
 from headrace.connectors.otlp.answer import (
     BAD_REQUEST,
     JSON,
@@ -17,7 +18,6 @@ from headrace.connectors.otlp.answer import (
     refused,
     taken,
 )
-from headrace.connectors.otlp.body import NotReadable, TooLarge, UnknownEncoding, decompressed
 from headrace.connectors.otlp.decode import Decode, Decoded, OtlpError, decode_json, decode_protobuf
 from headrace.connectors.otlp.letters import RefusedSpans, letters_of
 from headrace.connectors.otlp.record import Caller, Malformed, check_id

@@ -13,7 +13,7 @@ class Server(HttpServer):
     """`POST /v1/traces`, and `GET /health`."""
 
     def __init__(self, receiver: Receiver, max_body_bytes: int) -> None:
-        super().__init__(self._handle, max_body_bytes, GRACE_SECONDS, decompress=False)
+        super().__init__(self._handle, max_body_bytes, GRACE_SECONDS)
         self._receiver = receiver
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -1,9 +1,11 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import AutoTokenizer
 
+from headrace.connectors.engine import chat
 from headrace.connectors.engine.chat import ChatTemplateError, ChatTokenizer
 
 CONVERSATION = [
@@ -48,3 +50,22 @@ def test_a_model_without_a_template_says_so(model_dir: Path, tmp_path: Path) -> 
     (tmp_path / "tokenizer.json").write_bytes((model_dir / "tokenizer.json").read_bytes())
     with pytest.raises(ChatTemplateError, match=r"chat_template\.jinja"):
         ChatTokenizer(tmp_path).prompt(CONVERSATION, {})
+
+
+def test_prompts_are_remembered_within_a_limit(model_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "_REMEMBERED_BYTES", 20_000)
+    tokenizer, seen = ChatTokenizer(model_dir), 0
+    for i in range(50):
+        tokenizer.prompt([{"role": "user", "content": f"{i} " + "word " * 20}], {})
+        seen = max(seen, tokenizer.remembered_bytes)
+    assert 10_000 < seen <= 20_000
+
+
+@pytest.mark.parametrize("value", [1 << 70, "deep"])
+def test_messages_that_cannot_be_a_key_are_refused(model_dir: Path, value: Any) -> None:
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+    message = {"role": "user", "content": "x", "extra": deep if value == "deep" else value}
+    with pytest.raises(ChatTemplateError):
+        ChatTokenizer(model_dir).prompt([message], {})

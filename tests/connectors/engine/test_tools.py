@@ -132,3 +132,9 @@ def test_text_is_certain_before_it_is_given(model_dir: Path, stops: list[str]) -
             given += stream.feed(ids[:end])
             assert whole[begin:].startswith(given)
         assert given + stream.end(whole[begin:]) == whole[begin:]
+
+
+def test_arguments_nested_too_deeply_are_content() -> None:
+    reader, deep = ToolReader(), "[" * 300 + "]" * 300
+    text = f'<tool_call>{{"name": "f", "arguments": {deep}}}</tool_call>'
+    assert reader.feed(text) == (text, [])

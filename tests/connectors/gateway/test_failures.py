@@ -1,6 +1,7 @@
 """What goes wrong: the agent gets the right HTTP error, the span records it, nothing is answered without its span."""
 
 import asyncio
+import gzip
 import json
 import os
 import signal
@@ -268,9 +269,17 @@ async def test_without_a_broker_no_call_is_answered_and_no_span_is_lost(
 
 async def test_a_body_that_cannot_be_unpacked_is_refused_and_recorded(gateway: Any) -> None:
     headers = {"content-encoding": "gzip", "content-type": "application/json"}
-    async with gateway.session.post(gateway.rollout_url(), data=b"no gzip", headers=headers) as response:
-        assert response.status == 400
-    assert (await gateway.span()).llm.http_status == 400
+    for coding, body, status in (
+        ("gzip", b"no gzip", 400),
+        ("br", b"x", 415),
+        ("gzip", gzip.compress(bytes(20_000_000)) * 300, 413),  # 6 GB would take a minute
+    ):
+        headers["content-encoding"] = coding
+        began = time.monotonic()
+        async with gateway.session.post(gateway.rollout_url(), data=body, headers=headers) as response:
+            assert response.status == status
+        assert time.monotonic() - began < 5
+    assert [span.llm.http_status for span in await gateway.spans()] == [400, 415, 413]
 
 
 async def test_a_status_that_is_no_error_is_garbage(gateway: Any, stub: Any) -> None:

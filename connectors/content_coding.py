@@ -1,9 +1,10 @@
-"""Bodies of OTLP requests: decompressed within a limit."""
+"""Bodies of HTTP requests: decompressed within a limit, so that a small one cannot become large (RFC 9110, 8.4)."""
 
 import zlib
 
 GZIP_BITS = 16 + zlib.MAX_WBITS
-MOST_MEMBERS = 1000  # each costs a copy of what is left
+SLICE_BYTES = 64 * 1024  # what is behind a member is copied, so no more than this is given at once
+MOST_MEMBERS = 1000
 PLAIN = frozenset({"", "identity"})
 
 
@@ -37,20 +38,20 @@ def decompressed(body: bytes, encoding: str, limit: int) -> bytes:
         return _members(body, limit)
     if name == "deflate":
         try:
-            return _one(body, zlib.MAX_WBITS, limit)[0]
+            return _one(body, 0, zlib.MAX_WBITS, limit)[0]
         except NotReadable:
-            return _one(body, -zlib.MAX_WBITS, limit)[0]
+            return _one(body, 0, -zlib.MAX_WBITS, limit)[0]
     raise UnknownEncoding
 
 
 def _members(body: bytes, limit: int) -> bytes:
     """gzip allows several members, one behind the other (RFC 1952)."""
     parts: list[bytes] = []
-    size = 0
-    while body:
+    size = at = 0
+    while at < len(body):
         if len(parts) >= MOST_MEMBERS:
             raise NotReadable(f"more than {MOST_MEMBERS} gzip members")
-        part, body = _one(body, GZIP_BITS, limit - size)
+        part, at = _one(body, at, GZIP_BITS, limit - size)
         parts.append(part)
         size += len(part)
     if not parts:
@@ -58,14 +59,21 @@ def _members(body: bytes, limit: int) -> bytes:
     return b"".join(parts) if len(parts) > 1 else parts[0]
 
 
-def _one(body: bytes, bits: int, limit: int) -> tuple[bytes, bytes]:
+def _one(body: bytes, at: int, bits: int, limit: int) -> tuple[bytes, int]:
+    """What begins at a place, decompressed, and the place of its end."""
     inflate = zlib.decompressobj(bits)
-    try:
-        found = inflate.decompress(body, limit + 1)
-    except zlib.error as error:
-        raise NotReadable(str(error)) from error
-    if len(found) > limit:
-        raise TooLarge
+    found: list[bytes] = []
+    left = limit + 1
+    while at < len(body) and not inflate.eof:
+        given = body[at : at + SLICE_BYTES]
+        at += len(given)
+        try:
+            found.append(inflate.decompress(given, left))
+        except zlib.error as error:
+            raise NotReadable(str(error)) from error
+        left -= len(found[-1])
+        if left <= 0:
+            raise TooLarge
     if not inflate.eof:
         raise NotReadable("it ends too early")
-    return found, inflate.unused_data
+    return b"".join(found), at - len(inflate.unused_data)
