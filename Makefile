@@ -15,7 +15,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 	--no-emit-index-url --no-header
 export UV_PYTHON_DOWNLOADS = never
 
-.PHONY: help setup setup-vllm setup-registry demo test chaos lint format lock clean
+.PHONY: help setup setup-vllm setup-verl setup-registry demo test chaos lint format lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +34,8 @@ setup: .venv/.installed .venv/.kafka
 setup-registry: .venv/.installed .venv/.registry
 
 setup-vllm: .venv-vllm/.installed
+
+setup-verl: .venv-verl/.installed
 
 .tools/uv/bin/uv: requirements/uv.txt
 	@test -n "$(PYTHON)" || { echo 'No Python 3.11 or newer: install one, or name it with make PYTHON=...' >&2; exit 1; }
@@ -61,6 +63,12 @@ setup-vllm: .venv-vllm/.installed
 	$(UV) pip sync --python .venv-vllm/bin/python --require-hashes --compile-bytecode requirements/vllm.txt
 	@touch $@
 
+.venv-verl/.installed: requirements/verl.txt | $(UV)
+	@test -n "$(PYTHON_VLLM)" || { echo 'verl needs Python 3.11 or 3.12: make PYTHON_VLLM=...' >&2; exit 1; }
+	test -x .venv-verl/bin/python || $(UV) venv --quiet --python "$$(command -v $(PYTHON_VLLM))" .venv-verl
+	$(UV) pip sync --python .venv-verl/bin/python --require-hashes --compile-bytecode requirements/verl.txt
+	@touch $@
+
 demo: setup
 	.venv/bin/headrace demo $(ARGS)
 
@@ -84,8 +92,9 @@ format: .venv/.installed
 lock: | $(UV)
 	$(COMPILE) $(ARGS) pyproject.toml --extra torch --extra poml --extra parquet --extra litellm --extra tensorboard --extra dev -o requirements/core.txt
 	$(COMPILE) $(ARGS) requirements/vllm.in --overrides requirements/vllm.overrides -o requirements/vllm.txt
+	$(COMPILE) $(ARGS) requirements/verl.in --no-binary antlr4-python3-runtime -o requirements/verl.txt
 	$(COMPILE) $(ARGS) requirements/uv.in -o requirements/uv.txt
 
 clean:
-	rm -rf .venv .venv-vllm .tools .pytest_cache .ruff_cache .hypothesis dist demo-out
+	rm -rf .venv .venv-vllm .venv-verl .tools .pytest_cache .ruff_cache .hypothesis dist demo-out
 	find $(PACKAGES) tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,16 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.streams.errors import HeadraceError
-
 INSIDE = Path(__file__).resolve().parent / "inside"
 # The folder whose name is headrace in any installation: headrace/connectors/vllm/command.py.
 PACKAGE = Path(__file__).parents[2]
-PYTHON_VARIABLE = "HEADRACE_VLLM_PYTHON"
-
-
-class VllmMissingError(HeadraceError):
-    """There is no environment with vLLM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +24,6 @@ class VllmOptions:
     wait_model: float
     start_seconds: float
     extra: tuple[str, ...] = ()
-
-
-def find_python(environment: Mapping[str, str]) -> Path:
-    """The interpreter of the environment that holds vLLM.
-
-    Raises:
-        VllmMissingError: there is none.
-    """
-    if given := environment.get(PYTHON_VARIABLE):
-        if not Path(given).exists():
-            raise VllmMissingError(f"{PYTHON_VARIABLE} names {given}, which does not exist")
-        return Path(given)
-    for folder in (Path.cwd(), *Path(__file__).resolve().parents):
-        if (python := folder / ".venv-vllm" / "bin" / "python").exists():
-            return python
-    raise VllmMissingError(f"no vLLM environment: run `make setup-vllm`, or set {PYTHON_VARIABLE} to its interpreter")
 
 
 def arguments(options: VllmOptions, port: int) -> list[str]:

@@ -18,7 +18,8 @@ import msgspec
 from headrace.connectors.engine.presence import Presence, announced
 from headrace.connectors.engine.waiting import await_model
 from headrace.connectors.serving import bind
-from headrace.connectors.vllm.command import VllmOptions, arguments, find_python, variables
+from headrace.connectors.vllm.command import VllmOptions, arguments, variables
+from headrace.streams.environments import find_python
 from headrace.streams.errors import HeadraceError
 from headrace.streams.settings import Settings
 
@@ -48,11 +49,11 @@ async def run_vllm(
     ready: called with the URL once requests are answered.
 
     Raises:
-        VllmMissingError: there is no environment with vLLM.
+        EnvironmentMissingError: there is no environment with vLLM.
         VllmFailedError: the server did not start, or ended.
         ModelMissingError: see `await_model`.
     """
-    python = find_python(os.environ)
+    python = find_python("vllm", os.environ)
     await asyncio.to_thread(await_model, options.model, options.wait_model)
     port = options.port or _free_port()
     url = f"http://127.0.0.1:{port}"

@@ -15,6 +15,7 @@ from headrace.cli.options import Json, print_json
 from headrace.demo.plan import Plan, task_named
 from headrace.demo.tasks import TASKS
 from headrace.local.ports import free_port
+from headrace.streams.environments import find_python
 
 app = typer.Typer(add_completion=False)
 
@@ -26,7 +27,7 @@ EXIT_INTERRUPTED = 130
 def demo(
     seed: Annotated[int, typer.Option(help="Of the model, the tasks' order and the trainer.")] = 0,
     engine: Annotated[str, typer.Option(help="builtin, or vllm after `make setup-vllm`.")] = "builtin",
-    trainer: Annotated[str, typer.Option(help="grpo.")] = "grpo",
+    trainer: Annotated[str, typer.Option(help="grpo, or verl after `make setup-verl`.")] = "grpo",
     task: Annotated[str, typer.Option(help=f"One of: {', '.join(TASKS)}.")] = "pick-digit",
     out: Annotated[Path | None, typer.Option(help="Folder for curve, logs and checkpoints (demo-out/RUN).")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Hold the broker with its topics until Ctrl-C.")] = False,
@@ -45,21 +46,20 @@ def demo(
     """
     if engine not in ("builtin", "vllm"):
         raise typer.BadParameter("builtin or vllm", param_hint="--engine")
-    if trainer != "grpo":
-        raise typer.BadParameter("grpo is the one that there is", param_hint="--trainer")
+    if trainer not in ("grpo", "verl"):
+        raise typer.BadParameter("grpo or verl", param_hint="--trainer")
     run_id = f"demo-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
     folder = (out or Path("demo-out") / run_id).resolve()
     port = DEFAULT_PORT if print_commands else free_port()
-    plan = Plan(folder, port, seed, task_named(task), engine, run_id)
+    plan = Plan(folder, port, seed, task_named(task), engine, run_id, trainer=trainer)
     if print_commands:
         plan.write_dataset()
         for part in plan.all_parts():
             print(shlex.join(["headrace", *part.argv]))
         return
-    if engine == "vllm":
-        from headrace.connectors.vllm.command import find_python
-
-        find_python(os.environ)  # or says at once that there is none
+    for program in (engine, trainer):
+        if program in ("vllm", "verl"):
+            find_python(program, os.environ)  # or says at once that there is none
     _run(plan, plan.task.budget if budget is None else budget, keep=keep, json_=json_)
 
 

@@ -12,6 +12,7 @@ from headrace.cli.signals import stop_on_signal
 from headrace.cli.trainer_algorithms import apo, baseline, custom, fast
 from headrace.cli.trainer_diff import diff
 from headrace.cli.trainer_sft import sft
+from headrace.cli.trainer_verl import verl
 
 app = typer.Typer(help="Learn from rollouts: weights, or prompts.", no_args_is_help=True, add_completion=False)
 
@@ -199,5 +200,5 @@ def grpo(
         )
 
 
-for command in (sft, custom, apo, baseline, fast, diff):
+for command in (sft, verl, custom, apo, baseline, fast, diff):
     app.command()(command)

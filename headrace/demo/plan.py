@@ -32,6 +32,7 @@ class Plan:
     engine: str
     run_id: str
     prefix: str = "headrace"
+    trainer: str = "grpo"
 
     @property
     def bootstrap(self) -> str:
@@ -79,7 +80,8 @@ class Plan:
             "engine",
             ("engine", self.engine, model, "--policy", POLICY, "--wait-model", "60", *ENGINE_FLAGS[self.engine], *join),
         )
-        yield Part("trainer", ("trainer", "grpo", "--model", model, "--wait-model", "60", *self._training(), *join))
+        training = (*self._training(), *TRAINER_FLAGS[self.trainer])
+        yield Part("trainer", ("trainer", self.trainer, "--model", model, "--wait-model", "60", *training, *join))
         yield Part("gateway", ("gateway", "--policy", POLICY, *join))
         yield Part("sync", ("sync", "--policy", POLICY, *join))
         yield Part("lifecycle", ("processor", "lifecycle", "--worker-id", "lifecycle-1", *join))
@@ -133,6 +135,8 @@ class Plan:
 MAX_STALENESS = 3
 # A busy machine gains more from fuller batches than it loses by a few milliseconds a call.
 ENGINE_FLAGS: dict[str, tuple[str, ...]] = {"builtin": ("--wait-ms", "12"), "vllm": ()}
+# Of rollouts with one row each, row_mean is what rollout_mean is.
+TRAINER_FLAGS: dict[str, tuple[str, ...]] = {"grpo": (), "verl": ("--aggregation", "row_mean")}
 
 
 def task_named(name: str) -> DemoTask:

@@ -13,6 +13,7 @@ from headrace.local.processes import FolderError, Part, Processes, Running
 from headrace.streams.settings import Settings, load_settings
 
 DRAIN_SECONDS = 60.0
+START_SECONDS = 300.0  # vLLM and Ray on a busy machine
 TICK_SECONDS = 0.25
 PSS_AFTER_STEPS = 20  # by then every part has its full size
 
@@ -105,7 +106,8 @@ class Demo:
         services: list[Part] = list(plan.services())
         for part in services:
             processes.start(part)
-        processes.wait_ready(*[p.name for p in services if not p.name.startswith("runner")])
+        awaited = [p.name for p in services if not p.name.startswith("runner")]
+        processes.wait_ready(*awaited, timeout=START_SECONDS)
         processes.wait_ended("model")
         return broker
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from headrace.connectors.vllm.command import VllmMissingError, find_python
 from headrace.demo.tasks import PICK_DIGIT
 from headrace.demo.tinymodel.create import create_model
+from headrace.streams.environments import EnvironmentMissingError, find_python
 
 COMMAND = str(Path(sys.executable).parent / "headrace")
 START_SECONDS = 400
@@ -23,8 +23,8 @@ torch.set_num_threads(1)
 def vllm_python() -> str:
     """Skips where the environment was not made."""
     try:
-        return str(find_python(os.environ))
-    except VllmMissingError as error:
+        return str(find_python("vllm", os.environ))
+    except EnvironmentMissingError as error:
         pytest.skip(str(error))
 
 

@@ -1,0 +1,1 @@
+"""Policy-gradient steps taken by verl's workers on Ray."""
