@@ -15,6 +15,10 @@ class SettingsError(HeadraceError):
     """A setting is missing or makes no sense."""
 
 
+class InvalidValueError(SettingsError):
+    """The value of a flag is none of those that there are."""
+
+
 class RecordTooLargeError(HeadraceError):
     """A value above `max_message_bytes` that no claim-check store takes."""
 
@@ -38,4 +42,5 @@ class FencedError(HeadraceError):
     """Another process has taken this transactional.id: exit, and do not start again by itself."""
 
 
+EXIT_USAGE = 2  # as click exits for a flag that it refuses itself
 EXIT_FENCED = 78  # EX_CONFIG of sysexits.h: supervisors are told not to restart on it

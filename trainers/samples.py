@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.schemas.packing import float32_array
 from headrace.schemas.records import Sampling, Trajectory, Triplet
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError
 from headrace.trainers.batch import Floats, TokenRow
 from headrace.trainers.rows import Level, Row, make_rows
 
@@ -44,7 +44,7 @@ def check_over_long(policy: str) -> str:
         SettingsError: there is no such policy.
     """
     if policy not in OVER_LONG:
-        raise SettingsError(f"over_long {policy!r}: choose one of {', '.join(OVER_LONG)}")
+        raise InvalidValueError(f"over_long {policy!r}: choose one of {', '.join(OVER_LONG)}")
     return policy
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError, SettingsError
 
 INCOMPLETE = THIN = ZERO_VARIANCE = ("train", "drop")
 UNGROUPED = ("drop", "window", "running", "value")
@@ -65,4 +65,4 @@ class WindowSettings:
             ("ungrouped", UNGROUPED),
         ):
             if getattr(self, name) not in policies:
-                raise SettingsError(f"{name} {getattr(self, name)!r}: choose one of {', '.join(policies)}")
+                raise InvalidValueError(f"{name} {getattr(self, name)!r}: choose one of {', '.join(policies)}")

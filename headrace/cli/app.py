@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from headrace.streams.errors import EXIT_FENCED, FencedError, HeadraceError
+from headrace.streams.errors import EXIT_FENCED, EXIT_USAGE, FencedError, HeadraceError, InvalidValueError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module under headrace.cli, what it does)
@@ -85,7 +85,7 @@ def root(verbose: bool = typer.Option(False, "--verbose", "-v", help="Log debugg
 
 
 def main() -> None:
-    """Runs the command; a `HeadraceError` is one line on stderr and exit code 1 (78 for a fenced process)."""
+    """Runs the command; a `HeadraceError` is one line on stderr and exit code 1 (2: a bad value; 78: fenced)."""
     try:
         app()
     except KeyboardInterrupt:  # while a command is imported; what runs has handlers of its own
@@ -93,6 +93,9 @@ def main() -> None:
     except FencedError as error:
         print(f"headrace: {error}", file=sys.stderr)
         raise SystemExit(EXIT_FENCED) from None
+    except InvalidValueError as error:
+        print(f"headrace: {error}", file=sys.stderr)
+        raise SystemExit(EXIT_USAGE) from None
     except HeadraceError as error:
         print(f"headrace: {error}", file=sys.stderr)
         raise SystemExit(EXIT_FAILED) from None

@@ -48,7 +48,10 @@ def feedback(
         raise typer.BadParameter("ID is of one kind", param_hint=" / ".join(f"--{kind}" for kind in kinds))
     kind = kinds[0] if kinds else "rollout"
     fields = {f"{kind}_id": id, "value": _number(value), "name": name, "span_id": span, "end": end, "key": key}
-    given = read_feedback({**fields, "scope": ALL if all else LAST})
+    try:
+        given = read_feedback({**fields, "scope": ALL if all else LAST})
+    except FeedbackError as error:
+        raise typer.BadParameter(str(error)) from error
     settings = settings_of(bootstrap, prefix, registry_url)
 
     async def write(given: Feedback) -> list[Written]:

@@ -94,12 +94,11 @@ def _path(file: Path | None) -> Path:
     if file is not None:
         return file
     from headrace.connectors.gateway.settings import GatewaySettings
-    from headrace.streams.errors import SettingsError
     from headrace.streams.settings import load_settings_as
 
     path = load_settings_as(GatewaySettings).gateway_keys
     if path is None:
-        raise SettingsError("name the file of keys with --file, or as gateway_keys (HEADRACE_GATEWAY_KEYS)")
+        raise typer.BadParameter("name the file of keys with it, or as HEADRACE_GATEWAY_KEYS", param_hint="--file")
     return path
 
 

@@ -38,6 +38,7 @@ def metrics(
         raise typer.BadParameter("say where to: --tensorboard DIR, --json, or both")
     stop = stop_on_signal()
     settings = settings_of(bootstrap, prefix, registry)
+    from headrace.streams.errors import SettingsError
     from headrace.trainers.metrics.follower import MetricsFollower
     from headrace.trainers.metrics.sinks import JsonSink, TensorBoardSink
 
@@ -48,4 +49,6 @@ def metrics(
     if json_:
         sinks.append(JsonSink(sys.stdout))
     follower = MetricsFollower(settings, run, sinks, passed=passed)
-    follower.run(stop, lambda: None if json_ else print_ready("metrics", run_id=run), once=once)
+    found = follower.run(stop, lambda: None if json_ else print_ready("metrics", run_id=run), once=once)
+    if once and not found:
+        raise SettingsError(f"the log has no figures of run {run} under prefix {settings.prefix!r}; is the name right?")

@@ -49,7 +49,7 @@ def produce(
     group_id make one group. Nothing of a file with a bad line is produced unless --skip-bad is given.
 
     With --follow the file is gone through again and again, so that (max-staleness + 1) windows of the run's rollouts
-    are undecided at any time, until the run reaches its goal or the command is told to stop.
+    are undecided at any time, until the run reaches its goal or the command is told to stop; it prints their number.
 
     Example: echo '{"input": {"question": "2 + 3?"}}' | headrace tasks produce - --mode train --group-size 16
     """
@@ -75,9 +75,10 @@ def produce(
         partition_ids(settings, settings.topic("tasks"))  # or says at once that there is no broker, or no topic
         with TaskProducer(settings) as producer:
             ids = _produce(producer, specs, group_size, mode)
+        print_json({"produced": len(ids), "rollout_ids": ids})
     else:
         bound = None if window is None or max_staleness is None else Bound(window, max_staleness)
-        ids = _feed(
+        produced = _feed(
             settings,
             specs,
             follow,
@@ -87,7 +88,7 @@ def produce(
             seed=seed if shuffle else None,
             worker_id=worker_id,
         )
-    print_json({"produced": len(ids), "rollout_ids": ids})
+        print_json({"produced": len(produced), "run_id": follow})
 
 
 def _read(

@@ -28,7 +28,9 @@ def trace_tree(trace: Trace) -> Any:
     head.append(_facts(_duration(trace.duration_ms), _final(trace)))
     root = Tree(head)
     for attempt in trace.attempts:
-        label = Text.assemble((attempt.attempt_id or "no attempt", "bold"), "  ", _status(attempt.status))
+        label = Text.assemble((attempt.attempt_id or "outside an attempt", "bold"))
+        if attempt.attempt_id:
+            label.append("  ").append(*_status(attempt.status))
         label.append(_facts(*_attempt_facts(attempt)))
         branch = root.add(label)
         for reward in attempt.rewards:

@@ -48,7 +48,10 @@ class Targets:
             else:
                 found = _of_session(connection, feedback.id, everything=feedback.scope == ALL)
         if not found:
-            raise UnknownTargetError(f"nobody knows the {feedback.kind} {feedback.id[:80]!r}, or the view does not yet")
+            raise UnknownTargetError(
+                f"nobody knows the {feedback.kind} {feedback.id[:80]!r}: look whether the id is right, and whether "
+                "`headrace processor view` runs; what it has not read yet it does not know"
+            )
         return found
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError
 from headrace.trainers.advantages.estimators import Values
 
 CREDITS = ("final", "own", "return")
@@ -19,7 +19,7 @@ def check_credit(credit: str) -> str:
         SettingsError: there is no such credit.
     """
     if credit not in CREDITS:
-        raise SettingsError(f"credit {credit!r}: choose one of {', '.join(CREDITS)}")
+        raise InvalidValueError(f"credit {credit!r}: choose one of {', '.join(CREDITS)}")
     return credit
 
 

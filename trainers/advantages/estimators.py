@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError
 
 Values = npt.NDArray[np.float64]
 
@@ -100,5 +100,5 @@ def check_advantage(name: str) -> str:
         SettingsError: there is no such estimator.
     """
     if name not in ADVANTAGES:
-        raise SettingsError(f"advantage {name!r}: choose one of {', '.join(ADVANTAGES)}")
+        raise InvalidValueError(f"advantage {name!r}: choose one of {', '.join(ADVANTAGES)}")
     return name

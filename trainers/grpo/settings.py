@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError, SettingsError
 from headrace.trainers.advantages.credit import check_credit
 from headrace.trainers.advantages.estimators import EPSILON, GAE, check_advantage
 from headrace.trainers.losses.aggregation import AGGREGATIONS
@@ -184,7 +184,7 @@ def settings_of_objective(objective: str, **given: Any) -> GrpoSettings:
         SettingsError: there is no such objective, or the settings do not go together.
     """
     if objective not in OBJECTIVES:
-        raise SettingsError(f"objective {objective!r}: choose one of {', '.join(OBJECTIVES)}")
+        raise InvalidValueError(f"objective {objective!r}: choose one of {', '.join(OBJECTIVES)}")
     chosen = {name: value for name, value in given.items() if value is not None}
     preset = dict(OBJECTIVES[objective])
     if chosen.get("aggregation", "token_sum") != "token_sum":

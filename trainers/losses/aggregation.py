@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError
 
 AGGREGATIONS = ("rollout_mean", "row_mean", "token_mean", "token_sum")
 
@@ -42,6 +42,6 @@ def token_weights(
     elif aggregation == "rollout_mean":
         unit = rollout_of_row[row_of_token]
     else:
-        raise SettingsError(f"aggregation {aggregation!r}: choose one of {', '.join(AGGREGATIONS)}")
+        raise InvalidValueError(f"aggregation {aggregation!r}: choose one of {', '.join(AGGREGATIONS)}")
     sizes: npt.NDArray[np.float64] = np.bincount(unit, minlength=1).astype(np.float64)
     return 1.0 / (np.count_nonzero(sizes) * sizes[unit])

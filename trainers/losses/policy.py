@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError
 
 LOSSES = ("clip", "gspo", "reinforce")
 RATIOS = ("behaviour", "decoupled")
@@ -76,9 +76,9 @@ def clipped(ratio: Tensor, advantages: Tensor, *, clip_low: float, clip_high: fl
 def check_loss(loss: str, ratio: str) -> None:
     """Raises SettingsError where there is no such loss or ratio."""
     if loss not in LOSSES:
-        raise SettingsError(f"loss {loss!r}: choose one of {', '.join(LOSSES)}")
+        raise InvalidValueError(f"loss {loss!r}: choose one of {', '.join(LOSSES)}")
     if ratio not in RATIOS:
-        raise SettingsError(f"ratio {ratio!r}: choose one of {', '.join(RATIOS)}")
+        raise InvalidValueError(f"ratio {ratio!r}: choose one of {', '.join(RATIOS)}")
 
 
 def _clipped(ratio: Tensor, advantages: Tensor, low: float, high: float, dual: float | None) -> Tensor:

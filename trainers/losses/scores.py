@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError
 
 KL = ("none", "k1", "k3")
 
@@ -43,5 +43,5 @@ def check_kl(kind: str) -> str:
         SettingsError: there is no such estimator.
     """
     if kind not in KL:
-        raise SettingsError(f"kl {kind!r}: choose one of {', '.join(KL)}")
+        raise InvalidValueError(f"kl {kind!r}: choose one of {', '.join(KL)}")
     return kind

@@ -30,10 +30,11 @@ class MetricsFollower:
         self._run_id = run_id
         self._sinks = sinks
         self._lock = threading.Lock()
+        self._wrote = False
         self._validations = Validations(run_id, passed)
 
-    def run(self, stop: threading.Event, ready: Callable[[], None] = lambda: None, *, once: bool = False) -> None:
-        """Works until `stop` is set.
+    def run(self, stop: threading.Event, ready: Callable[[], None] = lambda: None, *, once: bool = False) -> bool:
+        """Works until `stop` is set; whether anything was written.
 
         Args:
             ready: called when all that there is now was written.
@@ -63,6 +64,7 @@ class MetricsFollower:
             self._validate(quiet=0.0)
             for sink in self._sinks:
                 sink.close()
+        return self._wrote
 
     def _is_ours(self, message: Message) -> bool:
         return message.key() == self._run_id.encode()
@@ -89,5 +91,6 @@ class MetricsFollower:
 
     def _write(self, values: dict[str, float], step: int, seconds: float) -> None:
         with self._lock:
+            self._wrote = True
             for sink in self._sinks:
                 sink.write(values, step, seconds)

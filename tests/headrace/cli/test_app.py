@@ -47,21 +47,27 @@ def start(*arguments: str, folder: Path) -> "subprocess.Popen[str]":
     )
 
 
+GRPO = ("trainer", "grpo", "--model", "model", "--run", "run")
+
+
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "code", "said"),
     [
-        (("nope",), "No such command"),
-        (("runner", "nope.py:agent"), "there is no file"),
-        (("gateway", "--port", "99999"), "65535"),
-        (("processor", "assembler", "--agent-match", "("), "no regular expression"),
-        (("rollouts", "list", "--status", "nope"), "succeeded, failed"),
-        (("tasks", "produce", "missing.jsonl"), "missing.jsonl: No such file"),
+        (("nope",), 2, "No such command"),
+        (("runner", "nope.py:agent"), 1, "there is no file"),
+        (("gateway", "--port", "99999"), 2, "65535"),
+        (("processor", "assembler", "--agent-match", "("), 2, "no regular expression"),
+        (("rollouts", "list", "--status", "nope"), 2, "succeeded, failed"),
+        (("tasks", "produce", "missing.jsonl"), 1, "missing.jsonl: No such file"),
+        ((*GRPO, "--objective", "nope"), 2, "choose one of grpo, dr_grpo"),
+        (("feedback", "id", "nope"), 2, "must be a number"),
+        (("keys", "list"), 2, "HEADRACE_GATEWAY_KEYS"),
     ],
 )
-def test_bad_input_is_named(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+def test_bad_input_is_named(arguments: tuple[str, ...], code: int, said: str, tmp_path: Path) -> None:
     process = start(*arguments, folder=tmp_path)
     out, errors = process.communicate(timeout=30)
-    assert process.returncode in (1, 2)
+    assert process.returncode == code
     assert said in errors
     assert not out
     assert "Traceback" not in errors
