@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "dlq": ("dlq", "Read and replay dead letters."),
     "bench": ("bench", "Measure a pipeline under a known load."),
 }
+LOUD = ("httpx", "httpx2", "faust", "mode", "aiokafka")  # they log each request, or each part that starts, at INFO
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 
@@ -80,7 +81,7 @@ def root(verbose: bool = typer.Option(False, "--verbose", "-v", help="Log debugg
     level = "DEBUG" if verbose else os.environ.get("HEADRACE_LOG_LEVEL", "INFO")
     logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if not verbose:
-        for name in ("httpx", "httpx2"):  # they log every request at INFO
+        for name in LOUD:
             logging.getLogger(name).setLevel("WARNING")
 
 

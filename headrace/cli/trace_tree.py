@@ -93,6 +93,8 @@ def _final(trace: Trace) -> str | None:
     if found is None:
         return None
     kept = f"{found['kept']} of {found['calls']} calls kept"
+    if found["dropped"]:
+        kept += f" ({', '.join(f'{reason} {number}' for reason, number in found['dropped'].items())})"
     reward = "no reward" if trace.final_reward is None else f"reward {trace.final_reward:g}"
     return f"{reward}, {kept}" + (f", revision {found['revision']}" if found["revision"] else "")
 

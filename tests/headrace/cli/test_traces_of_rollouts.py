@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from headrace.schemas.packing import pack_int32
-from headrace.schemas.records import AttemptState, Choice, ModelCall, Reward, RolloutState, Span, Trajectory
+from headrace.schemas.records import (
+    AttemptState,
+    Choice,
+    Diagnostics,
+    ModelCall,
+    Reward,
+    RolloutState,
+    Span,
+    Trajectory,
+)
 from headrace.streams.kafka.clock import wall_us
 
 pytestmark = pytest.mark.kafka
@@ -48,7 +57,14 @@ def write(asking: Any) -> None:
         span("look up", "plan", 2),
         span("other", rollout_id="ro-2"),
         Reward(rollout_id="ro-1", attempt_id="at-1", reward_id="r", primary=True, value=0.75, source="agent", at=now),
-        Trajectory(rollout_id="ro-1", group_id="g", status="succeeded", final_reward=0.75, assembled_at=now),
+        Trajectory(
+            rollout_id="ro-1",
+            group_id="g",
+            status="succeeded",
+            final_reward=0.75,
+            diagnostics=Diagnostics(calls=3, kept=1, dropped={"no_token_ids": 2}),
+            assembled_at=now,
+        ),
     )
     asking.write(*records)
 
@@ -93,7 +109,7 @@ def test_topics_and_view_give_the_same_answers(asking: Any, headrace: Any, tmp_p
 
     tree = asking("traces", "show", "ro-1", "--database", database).stdout
     assert "3+2 tokens" in tree
-    assert "reward 0.75" in tree
+    assert "reward 0.75, 1 of 3 calls kept (no_token_ids 2)" in tree
     assert "ro-9" in str(asking("traces", "show", "ro-9", "--database", database).exception)
 
 
