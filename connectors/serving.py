@@ -89,7 +89,7 @@ async def read_body(request: Request, max_body_bytes: int) -> bytes:
         body = await request.read()
     except web.HTTPRequestEntityTooLarge as error:
         raise TooLarge from error
-    except web.RequestPayloadError as error:
+    except (web.RequestPayloadError, ConnectionError) as error:  # broken, or the client has hung up
         raise NotReadable(str(error)) from error
     return decompressed(body, request.headers.get("content-encoding") or "", max_body_bytes)
 

@@ -32,6 +32,6 @@ class Server(HttpServer):
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             return self._receiver.too_large(request.headers)
-        except web.RequestPayloadError as error:
+        except (web.RequestPayloadError, ConnectionError) as error:  # broken, or the client has hung up
             return self._receiver.unreadable(request.headers, str(error))
         return await self._receiver.handle(request.headers, body)

@@ -133,9 +133,13 @@ class GraderApp:
         await self.write(rewards_of(answer, record, self.rules, at=wall_us()))
 
     async def write(self, rewards: list[Reward]) -> None:
-        """Writes the rewards of one trajectory."""
-        for reward in rewards:
-            await self._producer.insist(await self._producer.make(reward))
+        """Writes the rewards of one trajectory, all or none.
+
+        Raises:
+            EncodeError, RecordTooLargeError: a name or a number of dimensions that no record holds.
+        """
+        for message in [await self._producer.make(reward) for reward in rewards]:
+            await self._producer.insist(message)
         self.counts.add("graded" if rewards else "answered_none")
 
     async def put_away(self, event: Any, reason: str, detail: str) -> None:

@@ -15,6 +15,7 @@ from headrace.streams.runner.threads import AgentThreads
 T = TypeVar("T")
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
+DETAIL_CHARACTERS = 2000
 
 
 class GraderError(HeadraceError):
@@ -85,9 +86,9 @@ class Asker(Generic[T]):
         if error is None:
             try:
                 return self._take(answer, subject)
-            except (HeadraceError, ValueError) as wrong:
+            except Exception as wrong:  # an answer may be any object, and raise anything where it is looked at
                 error = wrong
-        raise GraderError("grader_failed", f"{type(error).__name__}: {error}") from error
+        raise GraderError("grader_failed", f"{type(error).__name__}: {_said(error)}") from error
 
     def _start(self, subject: Any) -> "asyncio.Future[tuple[Any, BaseException | None]]":
         loop = asyncio.get_running_loop()
@@ -111,6 +112,13 @@ class Asker(Generic[T]):
 
         self._threads.submit(contextvars.copy_context(), run)
         return done
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)[:DETAIL_CHARACTERS]
+    except Exception:  # also `__str__` is the grader's
+        return "its message cannot be told"
 
 
 async def _guarded(answer: Awaitable[Any]) -> tuple[Any, BaseException | None]:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.schemas.records import Reward
+from headrace.streams.codec import EncodeError
+from headrace.streams.errors import RecordTooLargeError
 from headrace.streams.graders.app import GraderApp
 from headrace.streams.graders.asking import Asker, GraderError
 from headrace.streams.graders.rewards import rewards_of
@@ -76,10 +78,9 @@ class FunctionGrader:
         if record is None:
             return
         try:
-            rewards = await self._asker.ask(GradedTrajectory(record))
-        except GraderError as error:
+            await self._grader.write(await self._asker.ask(GradedTrajectory(record)))
+        except (GraderError, EncodeError, RecordTooLargeError) as error:
+            reason = error.reason if isinstance(error, GraderError) else "grader_failed"
             self._grader.counts.add("failed")
             log.warning("Grader %s: rollout %s is a dead letter: %s", self._grader.rules.name, record.rollout_id, error)
-            await self._grader.put_away(event, error.reason, str(error))
-            return
-        await self._grader.write(rewards)
+            await self._grader.put_away(event, reason, str(error))

@@ -51,3 +51,29 @@ async def test_one_that_hangs_is_left_behind() -> None:
         with pytest.raises(GraderError, match="no answer within") as caught:
             await asker(function, seconds=0.05, tries=1).ask(1)
         assert caught.value.reason == "grader_timeout"
+
+
+class Untold(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+class Odd:
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("no comparison")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+async def test_what_raises_where_it_is_looked_at_is_a_failed_try() -> None:
+    def fails(subject: int) -> None:
+        raise Untold
+
+    def floods(subject: int) -> None:
+        raise ValueError("x" * 10_000_000)
+
+    for function, told in ((fails, "Untold"), (floods, "ValueError: xxx"), (lambda subject: Odd(), "no comparison")):
+        with pytest.raises(GraderError, match=told) as caught:
+            await asker(function, tries=1).ask(1)
+        assert caught.value.reason == "grader_failed"
+        assert len(str(caught.value)) < 3000
