@@ -55,11 +55,14 @@ def produce(
     """
     from headrace.streams.errors import SettingsError
     from headrace.streams.kafka.admin import partition_ids
-    from headrace.streams.producing import Bound, TaskProducer, check
+    from headrace.streams.producing import Bound, TaskFieldError, TaskProducer, check
     from headrace.streams.producing.specs import TaskSpec
 
     settings = settings_of(bootstrap, prefix, registry_url)
-    check(TaskSpec(input="null", mode=mode))
+    try:
+        check(TaskSpec(input="null", mode=mode))
+    except TaskFieldError as error:
+        raise typer.BadParameter(error.detail, param_hint="--mode") from error
     if follow is None and (window is not None or max_staleness is not None):
         raise typer.BadParameter("--window and --max-staleness need --follow RUN")
     if (window is None) != (max_staleness is None):

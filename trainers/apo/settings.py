@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError, SettingsError
 
 MISSING = ("zero", "leave_out")
 
@@ -47,4 +47,4 @@ class ApoSettings:
         if small or self.transcript_chars < 100 or (self.timeout_seconds is not None and self.timeout_seconds <= 0):
             raise SettingsError(f"{', '.join(small) or 'transcript_chars and timeout_seconds'}: must be positive")
         if self.missing not in MISSING:
-            raise SettingsError(f"missing {self.missing!r}: choose one of {', '.join(MISSING)}")
+            raise InvalidValueError(f"missing {self.missing!r}: choose one of {', '.join(MISSING)}")

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from headrace.schemas import records as r
 from headrace.streams.agent.resources import ENGINES, LLM, PromptTemplate
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError, SettingsError
 
 Resource = r.LLM | r.ProxyLLM | r.PromptTemplate | r.Weights
 Publishable = LLM | PromptTemplate | Resource
@@ -41,5 +41,5 @@ def _record(resource: Any) -> Resource:
     if not isinstance(resource, _RECORDS):
         raise SettingsError(f"a {type(resource).__name__} cannot be published: give a PromptTemplate or an LLM")
     if isinstance(resource, r.PromptTemplate) and resource.engine not in ENGINES:
-        raise SettingsError(f"prompt template engine {resource.engine!r}: choose one of {', '.join(ENGINES)}")
+        raise InvalidValueError(f"prompt template engine {resource.engine!r}: choose one of {', '.join(ENGINES)}")
     return resource

@@ -96,13 +96,13 @@ class GrpoSettings:
         check_kl(self.kl)
         check_over_long(self.over_long)
         if self.aggregation not in AGGREGATIONS:
-            raise SettingsError(f"aggregation {self.aggregation!r}: choose one of {', '.join(AGGREGATIONS)}")
+            raise InvalidValueError(f"aggregation {self.aggregation!r}: choose one of {', '.join(AGGREGATIONS)}")
         if self.level not in ("transition", "trajectory"):
-            raise SettingsError(f"level {self.level!r}: choose transition or trajectory")
+            raise InvalidValueError(f"level {self.level!r}: choose transition or trajectory")
         if self.dtype not in MISMATCH_BOUNDS:
-            raise SettingsError(f"dtype {self.dtype!r}: choose one of {', '.join(MISMATCH_BOUNDS)}")
+            raise InvalidValueError(f"dtype {self.dtype!r}: choose one of {', '.join(MISMATCH_BOUNDS)}")
         if self.kl_in not in ("reward", "loss"):
-            raise SettingsError(f"kl_in {self.kl_in!r}: choose reward or loss")
+            raise InvalidValueError(f"kl_in {self.kl_in!r}: choose reward or loss")
         self._check_numbers()
         self._check_together()
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError, SettingsError
 from headrace.trainers.losses import AGGREGATIONS
 from headrace.trainers.rows import Level
 
@@ -36,10 +36,10 @@ class SftSettings:
 
     def __post_init__(self) -> None:
         if self.aggregation not in AGGREGATIONS:
-            raise SettingsError(f"aggregation {self.aggregation!r}: choose one of {', '.join(AGGREGATIONS)}")
+            raise InvalidValueError(f"aggregation {self.aggregation!r}: choose one of {', '.join(AGGREGATIONS)}")
         if self.level not in ("transition", "trajectory"):
-            raise SettingsError(f"level {self.level!r}: choose transition or trajectory")
+            raise InvalidValueError(f"level {self.level!r}: choose transition or trajectory")
         if self.recorded not in RECORDED:
-            raise SettingsError(f"recorded {self.recorded!r}: choose one of {', '.join(RECORDED)}")
+            raise InvalidValueError(f"recorded {self.recorded!r}: choose one of {', '.join(RECORDED)}")
         if not self.lr > 0 or not self.max_grad_norm > 0 or (self.best_of_group is not None and self.best_of_group < 1):
             raise SettingsError("lr, max_grad_norm and best_of_group must be positive")

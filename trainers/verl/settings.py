@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError, SettingsError
 from headrace.trainers.grpo.settings import GrpoSettings
 
 AGGREGATIONS = ("token_mean", "row_mean", "token_sum")
@@ -41,7 +41,7 @@ class VerlSettings:
             ("network", self.network, NETWORKS),
         ):
             if value not in allowed:
-                raise SettingsError(f"{name} {value!r}: choose one of {', '.join(allowed)}")
+                raise InvalidValueError(f"{name} {value!r}: choose one of {', '.join(allowed)}")
         if self.workers < 1 or self.threads < 1:
             raise SettingsError("workers and threads must be at least 1")
 
@@ -49,7 +49,7 @@ class VerlSettings:
 def check_objective(objective: GrpoSettings, verl: VerlSettings) -> None:
     """Raises SettingsError where verl's step has no such thing."""
     if objective.aggregation not in AGGREGATIONS:
-        raise SettingsError(
+        raise InvalidValueError(
             f"aggregation {objective.aggregation!r}: verl adds up over rows and tokens, not over rollouts; "
             f"choose one of {', '.join(AGGREGATIONS)}"
         )

@@ -61,6 +61,7 @@ GRPO = ("trainer", "grpo", "--model", "model", "--run", "run")
         (("tasks", "produce", "missing.jsonl"), 1, "missing.jsonl: No such file"),
         ((*GRPO, "--objective", "nope"), 2, "choose one of grpo, dr_grpo"),
         (("feedback", "id", "nope"), 2, "must be a number"),
+        (("tasks", "produce", "-", "--mode", "nope"), 2, "choose one of train, val, test"),
         (("keys", "list"), 2, "HEADRACE_GATEWAY_KEYS"),
     ],
 )
