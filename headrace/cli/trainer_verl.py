@@ -136,7 +136,7 @@ def verl(
         entropy=entropy,
         weight_decay=weight_decay,
         max_grad_norm=max_grad_norm,
-        level=level,
+        level=level,  # pyright: ignore[reportArgumentType]
         dtype=dtype,  # pyright: ignore[reportArgumentType]
         micro_batch_tokens=micro_batch_tokens,
         max_row_tokens=max_row_tokens,

@@ -13,7 +13,7 @@ from headrace.trainers.grpo.settings import GrpoSettings
 from headrace.trainers.verl.process import VerlProcess, verl_process
 from headrace.trainers.verl.settings import VerlSettings
 
-OBJECTIVE = GrpoSettings(aggregation="token_mean", lr=1e-3, entropy=0.02)
+OBJECTIVE = GrpoSettings(aggregation="token_mean", lr=1e-3, entropy=0.02, micro_batch_tokens=256)
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ class Batch:
 
     def __init__(self, arrays, multiple):
         flat = {name: np.frombuffer(arrays[name], dtype=dtype) for name, dtype in DTYPES.items()}
-        bounds = np.cumsum(flat["sizes"])[:-1]
+        bounds = np.cumsum(flat["sizes"])[:-1].tolist()
         self.rows = flat["sizes"].size
         added = -self.rows % multiple
         per_token = {
@@ -41,7 +41,7 @@ class Batch:
         self.behaviour = [values[p:] for values, p in zip(per_token["logprobs"], self.prompts, strict=True)]
         self.advantages = [values[p:] for values, p in zip(per_token["advantages"], self.prompts, strict=True)]
         self.old = self.behaviour
-        self.weights = None
+        self.weights: list[torch.Tensor] | None = None
 
     def __len__(self):
         return len(self.tokens)
@@ -80,7 +80,6 @@ class Batch:
             "pad_token_id": pad,
             "calculate_entropy": entropy,
             "global_batch_size": self.rows,
-            "max_response_len": max(mask.numel() for mask in masks),
             "max_token_len_per_gpu": max(micro_batch_tokens, max(t.numel() for t in self.tokens)),
             "use_dynamic_bsz": True,
             "compute_loss": not infer,

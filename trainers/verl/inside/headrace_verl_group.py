@@ -179,7 +179,7 @@ class Group:
         k3 = torch.expm1(difference) - difference
         fresh = (mask & torch.from_numpy(whole.fresh.copy())[:, None])[mask]
         figures = {
-            "tokens/trained": float(mask.sum()),
+            "tokens/trained": float(mask.sum()) * s["epochs"],
             "ratio/mean": float(difference.exp().mean()),
             "ratio/max": float(difference.exp().max()),
             "ratio/k3": float(k3.mean()),

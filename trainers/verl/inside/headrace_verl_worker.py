@@ -45,7 +45,7 @@ class HeadraceWorker(TrainingWorker):
             steps = max(steps, int(known.get("step", 0)))
             for ours, theirs in MOMENTS.items():
                 moments[f"{ours}.{name}"] = _whole(known[theirs]) if known else torch.zeros_like(tensors[name])
-        states = [None] * dist.get_world_size()
+        states: list = [None] * dist.get_world_size()
         dist.all_gather_object(states, torch.get_rng_state())
         if dist.get_rank() == 0:
             if weights:
