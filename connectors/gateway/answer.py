@@ -142,10 +142,12 @@ def packed_ids(values: Any) -> bytes | None:
     """Token ids, packed; None where they are none."""
     if not isinstance(values, list):
         return None
+    ids = cast(list[Any], values)
     try:
-        return pack_int32(cast(list[Any], values))
+        packed = pack_int32(ids)
     except ValueError:
         return None
+    return packed if not ids or min(ids) >= 0 else None
 
 
 def read_versions(value: Any) -> VersionRange | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headrace.connectors.gateway.answer import read_answer
+from headrace.connectors.gateway.answer import packed_ids, read_answer
 from headrace.connectors.gateway.errors import CallError
 from headrace.connectors.gateway.operations import CHAT, TEXT, Operation
 from headrace.connectors.gateway.relay import DONE_EVENT, Relay
@@ -310,3 +310,11 @@ def test_tool_calls_nested_too_deeply_are_garbage() -> None:
     raw = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
     with pytest.raises(CallError, match="cannot be recorded"):
         read_answer(raw, read_request(json.dumps({"messages": MESSAGES}).encode(), None))
+
+
+@pytest.mark.parametrize("ids", [[-7], [1, -1], ["5"], [1.5], [1 << 31], [None], {"a": 1}])
+def test_what_are_no_ids_are_none(ids: Any) -> None:
+    assert packed_ids(ids) is None
+    relay = relay_of()
+    run(relay, FIRST, chunk({"content": "a"}, [1]), chunk({"content": "b"}, finish_reason="stop", token_ids=ids))
+    assert relay.gathering.answer().choices[0].response_token_ids == b""
