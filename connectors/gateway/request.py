@@ -20,6 +20,7 @@ TRAIN_SAMPLING: dict[str, float | int] = {
     "repetition_penalty": 1.0,
 }
 DEFAULT_TEMPERATURE = 1.0
+LARGEST_TOP_K = 1 << 63  # of a record
 # What changes which tokens can come, beyond the numbers of Sampling.
 CONSTRAINTS = (
     "logit_bias",
@@ -165,6 +166,8 @@ def _sampling(fields: dict[str, Any]) -> Sampling:
     if constraints.get("response_format") in FREE_FORMATS:
         constraints.pop("response_format", None)
     top_k = int(_number(get("top_k"), -1, "top_k"))
+    if top_k >= LARGEST_TOP_K:
+        raise CallError(BAD_REQUEST, "invalid_value", f"top_k must be below {LARGEST_TOP_K}", param="top_k")
     return Sampling(
         temperature=_number(get("temperature"), DEFAULT_TEMPERATURE, "temperature"),
         top_p=_number(get("top_p"), 1.0, "top_p"),

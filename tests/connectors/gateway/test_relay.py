@@ -318,3 +318,9 @@ def test_what_are_no_ids_are_none(ids: Any) -> None:
     relay = relay_of()
     run(relay, FIRST, chunk({"content": "a"}, [1]), chunk({"content": "b"}, finish_reason="stop", token_ids=ids))
     assert relay.gathering.answer().choices[0].response_token_ids == b""
+
+
+def test_a_top_k_that_no_record_holds_is_the_clients_fault() -> None:
+    with pytest.raises(CallError, match="top_k") as caught:
+        read_request(json.dumps({"messages": MESSAGES, "top_k": 1e300}).encode(), None)
+    assert caught.value.status == 400
