@@ -134,14 +134,14 @@ def test_a_flood_of_bad_spans_makes_few_letters(receiver: MemoryReceiver):
         (b'{"resourceSpans": 5}', {"content_type": JSON}, 400),
         (b'{"resourceLogs": []}', {"content_type": JSON}, 400),
         (b"no gzip", {"content_encoding": "gzip"}, 400),
-        (gzip.compress(b"x" * 100)[:-9], {"content_encoding": "gzip"}, 400),
+        (gzip.compress(b"x" * 100, mtime=0)[:-9], {"content_encoding": "gzip"}, 400),
         (b"", {"content_encoding": "gzip"}, 400),
         (b"", {"content_encoding": "br"}, 415),
         (b"", {"content_type": "text/plain"}, 415),
         (b"", {"content_type": ""}, 415),
         (b"", {"x_rollout_id": "a~2"}, 400),
         (b"x" * 3000, {}, 413),
-        (gzip.compress(bytes(10_000_000)), {"content_encoding": "gzip"}, 413),
+        (gzip.compress(bytes(10_000_000), mtime=0), {"content_encoding": "gzip"}, 413),
     ],
 )
 def test_what_cannot_be_taken_is_refused_with_a_status(body: bytes, headers: dict[str, str], code: int):
