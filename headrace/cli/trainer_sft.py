@@ -57,7 +57,12 @@ def sft(
         "trajectory"
     ),
     max_row_tokens: Annotated[int, typer.Option(min=2, help="Longer rows are dropped.")] = 32768,
-    max_steps: Annotated[int | None, typer.Option(min=1, help="Steps after which the run ends.")] = None,
+    max_steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Steps after which the run is finished: the process stays and decides what still arrives."
+        ),
+    ] = None,
     keep: Annotated[int, typer.Option(min=2, help="Newest versions that stay on disk.")] = 6,
     seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,

@@ -69,7 +69,12 @@ def verl(
     micro_batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens in a worker's model at once.")] = 16384,
     goal: Annotated[float | None, typer.Option(help="Mean reward at which the run ends.")] = None,
     goal_samples: Annotated[int, typer.Option(min=1, help="Over so many last samples.")] = 200,
-    max_steps: Annotated[int | None, typer.Option(min=1, help="Steps after which the run ends.")] = None,
+    max_steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Steps after which the run is finished: the process stays and decides what still arrives."
+        ),
+    ] = None,
     keep: Annotated[int, typer.Option(min=2, help="Newest versions that stay on disk.")] = 6,
     seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
     bootstrap: Bootstrap = None,
