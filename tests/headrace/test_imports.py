@@ -15,7 +15,7 @@ MAY = {
     "trainers": {"schemas", "streams", "trainers"},
     "deploy": {"streams", "deploy"},
 }
-IMPORT = re.compile(r"^\s*(?:from|import) headrace(?:\.(\w+))?", re.MULTILINE)
+IMPORT = re.compile(r"^\s*(?:from|import) headrace\b(?:\.(\w+))?", re.MULTILINE)
 
 
 @pytest.mark.parametrize("package", MAY)

@@ -25,7 +25,7 @@ def test_create_makes_what_is_missing_once(kafka: Any, make_headrace: Callable[[
     rows = {row["topic"]: row for row in headrace.json("topics", "list", "--json")}
     assert rows[settings.topic("rollouts")]["partitions"] == 2
     assert rows[settings.topic("training")]["partitions"] == 1
-    assert rows[settings.topic("training")]["records"] == ["RunManifest", "TrainingStep"]
+    assert rows[settings.topic("training")]["records"] == ["RunManifest", "TrainingStep", "JournalEntry"]
 
 
 def test_check_names_every_difference(headrace: Any, settings: Settings) -> None:

@@ -107,7 +107,7 @@ CASES: dict[str, tuple[str, Callable[[Sample], Sent]]] = {
         "unknown_schema",
         in_schema(lambda s: s["fields"].append({"name": "invented", "type": "long", "default": 0})),
     ),
-    "newer, field removed": ("unknown_schema", in_schema(lambda s: s["fields"].pop())),
+    "newer, field removed": ("unknown_schema", in_schema(lambda s: s["fields"].pop(0))),
     "another topic's record": ("wrong_record", of_another_topic),
     "a string that is no UTF-8": ("malformed", value_of(lambda v: v.replace(b"bad", b"\xff\xfe\xfd", 1))),
     "no bytes": ("empty", value_of(lambda v: b"")),

@@ -148,7 +148,7 @@ def test_answers(dialect: Any, data: st.DataObject) -> None:
 
 def test_a_request_that_is_nested_too_deeply() -> None:
     deep: Any = {}
-    for _ in range(900):
+    for _ in range(20_000):
         deep = {"a": deep}
     tool_use = {"type": "tool_use", "id": "t", "name": "f", "input": deep}
     with pytest.raises(CallError):
