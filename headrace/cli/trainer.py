@@ -11,6 +11,20 @@ from headrace.cli.options import Bootstrap, Prefix, Registry, print_ready, setti
 from headrace.cli.signals import stop_on_signal
 from headrace.cli.trainer_algorithms import apo, baseline, custom, fast
 from headrace.cli.trainer_diff import diff
+from headrace.cli.trainer_flags import (
+    Dtype,
+    Entropy,
+    Goal,
+    GoalSamples,
+    Keep,
+    LearningRate,
+    Level,
+    MaxGradNorm,
+    MaxSteps,
+    Seed,
+    Threads,
+    WeightDecay,
+)
 from headrace.cli.trainer_sft import sft
 from headrace.cli.trainer_verl import verl
 
@@ -84,25 +98,20 @@ def grpo(
     token_divisor: Annotated[float | None, typer.Option(help="Length that divides a token_sum (none).")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over a window (1).")] = None,
     mini_batches: Annotated[int | None, typer.Option(min=1, help="Optimizer steps a pass (1).")] = None,
-    lr: Annotated[float, typer.Option(help="Learning rate of AdamW.")] = 1e-3,
-    entropy: Annotated[float, typer.Option(min=0, help="Coefficient of the entropy bonus.")] = 0.02,
-    weight_decay: Annotated[float, typer.Option(min=0, help="Weight decay of AdamW.")] = 0.0,
-    max_grad_norm: Annotated[float, typer.Option(help="Gradients are scaled down to this norm.")] = 1.0,
-    level: Annotated[str, typer.Option(help="Rows a call (transition) or a conversation (trajectory).")] = "trajectory",
-    dtype: Annotated[str, typer.Option(help="Of the forward pass: float32 or bfloat16.")] = "float32",
+    lr: LearningRate = 1e-3,
+    entropy: Entropy = 0.02,
+    weight_decay: WeightDecay = 0.0,
+    max_grad_norm: MaxGradNorm = 1.0,
+    level: Level = "trajectory",
+    dtype: Dtype = "float32",
     packing: Annotated[bool, typer.Option(help="Rows lie one behind the other instead of padded.")] = False,
     micro_batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens in the model at once.")] = 16384,
-    goal: Annotated[float | None, typer.Option(help="Mean reward at which the run ends.")] = None,
-    goal_samples: Annotated[int, typer.Option(min=1, help="Over so many last samples.")] = 200,
-    max_steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Steps after which the run is finished: the process stays and decides what still arrives."
-        ),
-    ] = None,
-    keep: Annotated[int, typer.Option(min=2, help="Newest versions that stay on disk.")] = 6,
-    seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
+    goal: Goal = None,
+    goal_samples: GoalSamples = 200,
+    max_steps: MaxSteps = None,
+    keep: Keep = 6,
+    seed: Seed = 0,
+    threads: Threads = 1,
     ranks: Annotated[int, typer.Option(min=1, help="Processes that share each step, with so many threads each.")] = 1,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,

@@ -10,6 +10,7 @@ import typer
 
 from headrace.cli.options import Bootstrap, Prefix, Registry, print_json, print_ready, settings_of
 from headrace.cli.signals import stop_on_signal
+from headrace.cli.trainer_flags import Keep, LearningRate, MaxGradNorm, MaxSteps, Seed, Threads, WeightDecay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,9 +48,9 @@ def sft(
     recorded: Annotated[
         str, typer.Option(help="Whose recorded token ids are used: own, always or never; else text is rendered.")
     ] = "own",
-    lr: Annotated[float, typer.Option(help="Learning rate of AdamW.")] = 1e-4,
-    weight_decay: Annotated[float, typer.Option(min=0, help="Weight decay of AdamW.")] = 0.0,
-    max_grad_norm: Annotated[float, typer.Option(help="Gradients are scaled down to this norm.")] = 1.0,
+    lr: LearningRate = 1e-4,
+    weight_decay: WeightDecay = 0.0,
+    max_grad_norm: MaxGradNorm = 1.0,
     aggregation: Annotated[
         str, typer.Option(help="How token losses add up: token_mean, rollout_mean, row_mean or token_sum.")
     ] = "token_mean",
@@ -57,15 +58,10 @@ def sft(
         "trajectory"
     ),
     max_row_tokens: Annotated[int, typer.Option(min=2, help="Longer rows are dropped.")] = 32768,
-    max_steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Steps after which the run is finished: the process stays and decides what still arrives."
-        ),
-    ] = None,
-    keep: Annotated[int, typer.Option(min=2, help="Newest versions that stay on disk.")] = 6,
-    seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
+    max_steps: MaxSteps = None,
+    keep: Keep = 6,
+    seed: Seed = 0,
+    threads: Threads = 1,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
     registry_url: Registry = None,

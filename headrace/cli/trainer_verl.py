@@ -9,6 +9,19 @@ import typer
 
 from headrace.cli.options import Bootstrap, Prefix, Registry, print_ready, settings_of
 from headrace.cli.signals import stop_on_signal
+from headrace.cli.trainer_flags import (
+    Dtype,
+    Entropy,
+    Goal,
+    GoalSamples,
+    Keep,
+    LearningRate,
+    Level,
+    MaxGradNorm,
+    MaxSteps,
+    Seed,
+    WeightDecay,
+)
 
 
 def verl(
@@ -60,23 +73,18 @@ def verl(
     token_divisor: Annotated[float | None, typer.Option(help="Length that divides a token_sum.")] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over a window.")] = 1,
     mini_batches: Annotated[int, typer.Option(min=1, help="Optimizer steps a pass.")] = 1,
-    lr: Annotated[float, typer.Option(help="Learning rate of AdamW.")] = 1e-3,
-    entropy: Annotated[float, typer.Option(min=0, help="Coefficient of the entropy bonus.")] = 0.02,
-    weight_decay: Annotated[float, typer.Option(min=0, help="Weight decay of AdamW.")] = 0.0,
-    max_grad_norm: Annotated[float, typer.Option(help="Gradients are scaled down to this norm.")] = 1.0,
-    level: Annotated[str, typer.Option(help="Rows a call (transition) or a conversation (trajectory).")] = "trajectory",
-    dtype: Annotated[str, typer.Option(help="Of the forward pass: float32 or bfloat16.")] = "float32",
+    lr: LearningRate = 1e-3,
+    entropy: Entropy = 0.02,
+    weight_decay: WeightDecay = 0.0,
+    max_grad_norm: MaxGradNorm = 1.0,
+    level: Level = "trajectory",
+    dtype: Dtype = "float32",
     micro_batch_tokens: Annotated[int, typer.Option(min=1, help="Most tokens in a worker's model at once.")] = 16384,
-    goal: Annotated[float | None, typer.Option(help="Mean reward at which the run ends.")] = None,
-    goal_samples: Annotated[int, typer.Option(min=1, help="Over so many last samples.")] = 200,
-    max_steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Steps after which the run is finished: the process stays and decides what still arrives."
-        ),
-    ] = None,
-    keep: Annotated[int, typer.Option(min=2, help="Newest versions that stay on disk.")] = 6,
-    seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
+    goal: Goal = None,
+    goal_samples: GoalSamples = 200,
+    max_steps: MaxSteps = None,
+    keep: Keep = 6,
+    seed: Seed = 0,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
     registry_url: Registry = None,

@@ -1,6 +1,6 @@
 """How many spans a second `headrace processor view` takes into SQLite and into PostgreSQL.
 
-    .venv/bin/python tests/bench/view.py --bootstrap 127.0.0.1:9092 --database sqlite:////tmp/view.db --spans 200000
+    .venv/bin/python tests/bench/view.py --bootstrap 127.0.0.1:9092 --database sqlite:///view.db --spans 200000
 
 Spans are written first, 1.6 kB each, in rollouts of four calls; a bare loop reads and decodes them; then the view reads
 them, from its assignment to its last row. Prints a JSON object each. `cpu_us_a_span` is user and system time of the

@@ -150,7 +150,7 @@ def _change(path: Path, change: Callable[[Sequence[Key]], list[Key]], *, may_be_
                     file.write(content + b"\n")
                     os.fsync(file.fileno())
                 os.replace(written, path)
-            except BaseException:
+            except BaseException:  # the half-written file goes, whatever it was
                 os.unlink(written)
                 raise
     except OSError as error:

@@ -1,7 +1,7 @@
 """Writes trl.npz: what TRL's GRPOTrainer and RLOOTrainer give on the tensors of inputs.py.
 
-    uv venv /tmp/trl && uv pip install --python /tmp/trl/bin/python trl==1.16.0 torch==2.13.0
-    /tmp/trl/bin/python tests/trainers/golden/make_trl.py
+    uv venv golden-trl && uv pip install --python golden-trl/bin/python trl==1.16.0 torch==2.13.0
+    golden-trl/bin/python tests/trainers/golden/make_trl.py
 
 The trainers' loss is called with its model's log-probabilities given. Their advantages stand in the middle of a long
 method, so that those lines are taken from the installed source and run.

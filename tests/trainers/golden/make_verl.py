@@ -1,7 +1,7 @@
 """Writes verl.npz: what verl's core_algos gives on the tensors of inputs.py.
 
-uv venv /tmp/verl && uv pip install --python /tmp/verl/bin/python verl==0.9.1 cachetools
-/tmp/verl/bin/python tests/trainers/golden/make_verl.py
+uv venv golden-verl && uv pip install --python golden-verl/bin/python verl==0.9.1 cachetools
+golden-verl/bin/python tests/trainers/golden/make_verl.py
 """
 
 from importlib.metadata import version
