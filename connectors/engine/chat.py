@@ -76,9 +76,12 @@ class ChatTokenizer:
             key, ids = self._prompts.popitem(last=False)
             self.remembered_bytes -= len(key) + _ID_BYTES * len(ids)
 
-    def ids(self, text: str) -> tuple[int, ...]:
-        """Ids of a text that is no conversation, with what the tokenizer puts before and after every text."""
-        return tuple(self._tokenizer.encode(text).ids)
+    def ids(self, text: str, *, special: bool = True) -> tuple[int, ...]:
+        """Ids of a text that is no conversation.
+
+        special: with what the tokenizer puts before and after every text.
+        """
+        return tuple(self._tokenizer.encode(text, add_special_tokens=special).ids)
 
     def text(self, ids: Sequence[int]) -> str:
         """What the ids say, special tokens left out."""

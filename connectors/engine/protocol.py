@@ -66,6 +66,12 @@ class StreamOptions(msgspec.Struct):
     include_usage: bool | None = None
 
 
+class PromptIds(msgspec.Struct):
+    """`kv_transfer_params` of vLLM, of which this engine knows one: the prompt, instead of a rendering of messages."""
+
+    prompt_token_ids: list[int] | None = None
+
+
 class CompletionRequest(msgspec.Struct, kw_only=True):
     """What both kinds of completion take; others are ignored, as vLLM does, or stand in `_NEUTRAL`."""
 
@@ -119,6 +125,7 @@ class ChatRequest(CompletionRequest, kw_only=True):
     tools: list[dict[str, Any]] | None = None
     tool_choice: Any = None
     chat_template_kwargs: dict[str, Any] | None = None
+    kv_transfer_params: PromptIds | None = None
 
     @property
     def limit(self) -> int | None:
@@ -209,10 +216,10 @@ def _check_chat(request: ChatRequest) -> None:
         raise RequestError(fault, param="tools", code="invalid_value")
 
 
-def _messages(request: ChatRequest) -> list[dict[str, Any]]:
+def _messages(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Content given as parts becomes one string, joined as vLLM does."""
     messages: list[dict[str, Any]] = []
-    for i, message in enumerate(request.messages):
+    for i, message in enumerate(given):
         if not isinstance(message.get("role"), str):
             raise RequestError(f"messages[{i}] has no role", param="messages", code="invalid_value")
         content = message.get("content")
@@ -227,14 +234,33 @@ def _messages(request: ChatRequest) -> list[dict[str, Any]]:
     return messages
 
 
-def _chat_prompt(request: ChatRequest, tokenizer: ChatTokenizer) -> tuple[int, ...]:
+def chat_prompt(messages: list[dict[str, Any]], options: dict[str, Any], tokenizer: ChatTokenizer) -> tuple[int, ...]:
+    """The ids of a rendered conversation.
+
+    Raises:
+        RequestError: the messages are none, or the chat template refuses them.
+    """
+    try:
+        return tokenizer.prompt(_messages(messages), options)
+    except ChatTemplateError as error:
+        raise RequestError(str(error), param="messages", code="invalid_value") from error
+
+
+def _prompt_of(request: ChatRequest, tokenizer: ChatTokenizer) -> tuple[int, ...]:
+    given = request.kv_transfer_params
+    if given is not None and given.prompt_token_ids is not None:
+        return _given_ids(given.prompt_token_ids, tokenizer, "kv_transfer_params.prompt_token_ids")
     options = request.chat_template_kwargs or {}
     if request.uses_tools:
         options = {"tools": request.tools, **options}
-    try:
-        return tokenizer.prompt(_messages(request), options)
-    except ChatTemplateError as error:
-        raise RequestError(str(error), param="messages", code="invalid_value") from error
+    return chat_prompt(request.messages, options, tokenizer)
+
+
+def _given_ids(ids: list[int], tokenizer: ChatTokenizer, param: str) -> tuple[int, ...]:
+    if not ids or not 0 <= min(ids) <= max(ids) < tokenizer.size:
+        message = f"{param} must be a list of token ids below {tokenizer.size}, not empty"
+        raise RequestError(message, param=param, code="invalid_value")
+    return tuple(ids)
 
 
 def _text_prompt(prompt: Any, tokenizer: ChatTokenizer) -> tuple[int, ...]:
@@ -262,7 +288,7 @@ def plan(
     seed: for a request that gives none.
     """
     if isinstance(request, ChatRequest):
-        prompt, what = _chat_prompt(request, tokenizer), "messages"
+        prompt, what = _prompt_of(request, tokenizer), "messages"
     else:
         prompt, what = _text_prompt(cast("TextRequest", request).prompt, tokenizer), "prompt"
     asked, room = request.limit, max_positions - len(prompt)
