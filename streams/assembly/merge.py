@@ -1,12 +1,13 @@
 """A call that was traced more than once counts once.
 
-Copies share the response id, or one is the other's ancestor and one has no response id. Nested calls with two different
-response ids are two calls.
+Copies share the response id, or one is the other's ancestor and one has no response id, or one without a response id
+says what the other says (`twins`). Nested calls with two different response ids are two calls.
 """
 
 from collections.abc import Sequence
 
 from headrace.streams.assembly.tree import nearest_agent_name
+from headrace.streams.assembly.twins import find_twins
 from headrace.streams.assembly.values import Call
 
 
@@ -22,8 +23,21 @@ def merge_copies(calls: Sequence[Call]) -> list[Call]:
         return list(calls)
     groups = _groups(calls)
     if len(groups) == len(calls):
-        return list(calls)
-    return [group[0] if len(group) == 1 else _merged(group) for group in groups]
+        merged = list(calls)  # in their order
+    else:
+        merged = [group[0] if len(group) == 1 else _merged(group) for group in groups]
+    return _with_twins(merged) if None in ids and len(merged) > 1 else merged
+
+
+def _with_twins(calls: list[Call]) -> list[Call]:
+    pairs = find_twins(calls)
+    if not pairs:
+        return calls
+    groups = {id(call): [call] for call in calls}
+    for orphan, other in pairs:
+        groups[id(other)].append(orphan)
+        del groups[id(orphan)]
+    return [group[0] if len(group) == 1 else _merged(group) for group in groups.values()]
 
 
 def _groups(calls: Sequence[Call]) -> list[list[Call]]:
@@ -75,11 +89,11 @@ def _place_nameless(nameless: Sequence[Call], calls: Sequence[Call], groups: lis
 def _merged(group: list[Call]) -> Call:
     group = sorted(group, key=lambda call: call.node.index)
     kept = max(group, key=_worth)
-    outer = min(group, key=_depth)
+    outer = min(group, key=_depth).outer
     for other in group:
         if other is kept:
             continue
-        kept.copies.append(other.node)
+        kept.copies += other.copies
         kept.response_id = kept.response_id or other.response_id
         kept.model = kept.model or other.model
         kept.policy = kept.policy or other.policy
@@ -95,7 +109,7 @@ def _merged(group: list[Call]) -> Call:
     kept.incomplete = kept.incomplete and not any(
         choice.finish_reason for call in group if not call.incomplete for choice in call.choices
     )
-    kept.outer = outer.node
+    kept.outer = outer
     return kept
 
 
@@ -122,5 +136,5 @@ def _worth(call: Call) -> tuple[bool, bool, bool, int]:
 
 def _depth(call: Call) -> tuple[bool, bool, int, int]:
     """What the agent's own process wrote first, the outermost of it: its clock is that of the rewards."""
-    node = call.node
+    node = call.outer
     return node.span.source == "gateway", nearest_agent_name(node) is None, len(node.ancestors()), node.index
