@@ -31,7 +31,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         sets = {name: kind(**{f.name: given.pop(f.name) for f in fields(kind)}) for name, kind in kinds.items()}
         command(**given, **sets)
 
-    spread_out.__signature__ = inspect.Signature(flags)  # pyright: ignore[reportFunctionMemberAccess]
+    spread_out.__signature__ = inspect.Signature(flags)  # pyright: ignore[reportAttributeAccessIssue]
     spread_out.__annotations__ = {flag.name: flag.annotation for flag in flags}
     return spread_out
 

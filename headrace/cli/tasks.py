@@ -13,6 +13,7 @@ from headrace.cli.options import Bootstrap, Json, Prefix, Registry, WorkerId, pr
 if TYPE_CHECKING:
     from headrace.connectors.datasets import TaskLines
     from headrace.streams.producing import TaskProducer, TaskSpec
+    from headrace.streams.producing.choosing import Chooser, SkipRule
     from headrace.streams.settings import Settings
 
 app = typer.Typer(help="Produce tasks.", no_args_is_help=True, add_completion=False)
@@ -37,6 +38,19 @@ def produce(
     max_staleness: Annotated[int | None, typer.Option(min=0, help="Versions a sample may lag (with --follow).")] = None,
     seed: Annotated[int, typer.Option(help="Shuffles the file, every epoch anew (with --follow).")] = 0,
     shuffle: Annotated[bool, typer.Option(help="Or keep the file's order (with --follow).")] = True,
+    skip_solved: Annotated[
+        str | None,
+        typer.Option(metavar="RULE", help="Pass over prompts whose last groups are solved: reward, or zero_variance."),
+    ] = None,
+    solved_reward: Annotated[float, typer.Option(help="Least mean reward of a solved group (rule reward).")] = 1.0,
+    solved_groups: Annotated[int, typer.Option(min=1, help="So many last groups of a prompt have to be solved.")] = 2,
+    revisit: Annotated[int, typer.Option(min=1, help="After so many epochs a solved prompt comes again.")] = 5,
+    curriculum: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE_OR_FILE:FUNCTION", help="Gets each prompt's statistics; returns weights to draw by."
+        ),
+    ] = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
     registry_url: Registry = None,
@@ -50,12 +64,14 @@ def produce(
 
     With --follow the file is gone through again and again, so that (max-staleness + 1) windows of the run's rollouts
     are undecided at any time, until the run reaches its goal or the command is told to stop; it prints their number.
+    --skip-solved and --curriculum choose among its lines by how their groups have ended.
 
     Example: echo '{"input": {"question": "2 + 3?"}}' | headrace tasks produce - --mode train --group-size 16
     """
     from headrace.streams.errors import SettingsError
     from headrace.streams.kafka.admin import partition_ids
     from headrace.streams.producing import Bound, TaskFieldError, TaskProducer, check
+    from headrace.streams.producing.choosing import SkipRule
     from headrace.streams.producing.specs import TaskSpec
 
     settings = settings_of(bootstrap, prefix, registry_url)
@@ -65,10 +81,19 @@ def produce(
         raise typer.BadParameter(error.detail, param_hint="--mode") from error
     if follow is None and (window is not None or max_staleness is not None):
         raise typer.BadParameter("--window and --max-staleness need --follow RUN")
+    if follow is None and (skip_solved is not None or curriculum is not None):
+        raise typer.BadParameter("--skip-solved and --curriculum need --follow RUN")
+    if skip_solved is not None and curriculum is not None:
+        raise typer.BadParameter("give --skip-solved or --curriculum: a curriculum can skip by itself, with weight 0")
     if (window is None) != (max_staleness is None):
         raise typer.BadParameter(
             "give --window and --max-staleness together, or neither for those of the run's manifest"
         )
+    rule = (
+        None
+        if skip_solved is None
+        else SkipRule(rule=skip_solved, reward=solved_reward, groups=solved_groups, revisit=revisit)
+    )
     if follow is not None and mode is None:
         mode = "train"
     specs = [spec for _, spec in _read(settings, file, group_size, mode, follow, skip_bad).specs]
@@ -81,6 +106,7 @@ def produce(
         print_json({"produced": len(ids), "rollout_ids": ids})
     else:
         bound = None if window is None or max_staleness is None else Bound(window, max_staleness)
+        order = seed if shuffle else None
         produced = _feed(
             settings,
             specs,
@@ -88,7 +114,8 @@ def produce(
             bound=bound,
             group_size=group_size,
             mode=mode,
-            seed=seed if shuffle else None,
+            seed=order,
+            chooser=_chooser(len(specs), order, rule, curriculum),
             worker_id=worker_id,
         )
         print_json({"produced": len(produced), "run_id": follow})
@@ -139,6 +166,15 @@ def _produce(producer: TaskProducer, specs: list[TaskSpec], group_size: int, mod
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("producing", total=len(specs) * group_size)
         return producer.produce(tasks, lambda n: progress.advance(bar, n))
+
+
+def _chooser(size: int, seed: int | None, rule: SkipRule | None, curriculum: str | None) -> Chooser | None:
+    from headrace.streams.producing.choosing import ByWeight, SkipSolved
+    from headrace.streams.runner.loading import load_object
+
+    if rule is not None:
+        return SkipSolved(size, seed, rule)
+    return None if curriculum is None else ByWeight(load_object(curriculum, "my_curriculum.py:weights"), seed)
 
 
 def _feed(settings: Settings, specs: list[TaskSpec], run_id: str, **options: Any) -> list[str]:

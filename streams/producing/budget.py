@@ -1,14 +1,11 @@
 """How many more rollouts a training run may ask for. Pure."""
 
 import json
-import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from headrace.schemas.records import RunManifest, TrainingStep
 from headrace.streams.errors import SettingsError
-from headrace.streams.producing.specs import TaskSpec
 
 GOAL_REACHED = "goal_reached"
 """The metric by which a trainer says that it wants no more."""
@@ -89,23 +86,3 @@ class RunBudget:
     def groups(self, bound: Bound, group_size: int) -> int:
         """Whole groups that fit below the bound now."""
         return max(0, bound.rollouts - self.undecided) // group_size
-
-
-class Epochs:
-    """An endless order over specs: every epoch each of them once, shuffled by (seed, epoch) or as they stand."""
-
-    def __init__(self, specs: Sequence[TaskSpec], seed: int | None) -> None:
-        self._specs = specs
-        self._seed = seed
-        self._epoch = -1
-        self._order: list[int] = []
-
-    def __getitem__(self, n: int) -> TaskSpec:
-        """The n-th spec of the order, from 0; cheap within an epoch."""
-        epoch, place = divmod(n, len(self._specs))
-        if epoch != self._epoch:
-            self._epoch = epoch
-            self._order = list(range(len(self._specs)))
-            if self._seed is not None:
-                random.Random(f"{self._seed}/{epoch}").shuffle(self._order)
-        return self._specs[self._order[place]]

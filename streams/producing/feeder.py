@@ -6,13 +6,15 @@ A feeder that starts again counts also the tasks of the run that lifecycle has n
 
 import asyncio
 import logging
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
-from headrace.schemas.records import Record, RolloutState, RunManifest, Task, TrainingStep
+from headrace.schemas.records import Record, RolloutState, RunManifest, Task, TrainingStep, Trajectory
 from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.errors import SettingsError
 from headrace.streams.kafka.acked_producer import AckedProducer
@@ -21,7 +23,9 @@ from headrace.streams.kafka.clients import make_admin
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.kafka.messages import Message, OutMessage
 from headrace.streams.kafka.reading import BEGINNING, TopicFollower, read_to_end
-from headrace.streams.producing.budget import Bound, Epochs, RunBudget, bound_of, group_size_of
+from headrace.streams.producing.budget import Bound, RunBudget, bound_of, group_size_of
+from headrace.streams.producing.choosing import Chooser, EveryPrompt
+from headrace.streams.producing.prompts import PLACE, PROMPT, PromptBook
 from headrace.streams.producing.specs import TaskSpec, tasks_of
 from headrace.streams.settings import Settings
 from headrace.streams.workers import WorkerAnnouncer
@@ -42,6 +46,8 @@ class Feeder:
         run_id: the training run.
         bound: taken from the run's manifest where it is not given.
         seed: shuffles each epoch; None keeps the order.
+        chooser: which prompts come next; None is each in turn. One that is given gets to know how the groups of each
+            prompt have ended, from the trajectories of the run.
     """
 
     def __init__(
@@ -54,13 +60,18 @@ class Feeder:
         group_size: int = 1,
         mode: str | None = None,
         seed: int | None = 0,
+        chooser: Chooser | None = None,
         worker_id: str | None = None,
     ) -> None:
         if not specs:
             raise SettingsError("there are no tasks to feed; the file is empty")
         self.produced: list[str] = []
         self._settings = settings
-        self._epochs = Epochs(specs, seed)
+        self._specs = specs
+        self._chooser = chooser or EveryPrompt(len(specs), seed)
+        self._learns = chooser is not None
+        self._book = PromptBook(run_id, specs)
+        self._lock = threading.Lock()  # of the book
         self._budget = RunBudget(run_id)
         self._bound = bound
         self._group_size = group_size
@@ -90,6 +101,7 @@ class Feeder:
         self._loop = asyncio.get_running_loop()
         training = TopicFollower(self._settings, "training", self._training, client_id="feeder-training")
         rollouts = await asyncio.to_thread(self._follow_rollouts)
+        triplets = await asyncio.to_thread(self._follow_triplets) if self._learns else None
         producer = AckedProducer(self._settings, "feeder")
         announcer = WorkerAnnouncer(self._settings, producer, KIND, worker_id=self._worker_id, counters=self._counters)
         try:
@@ -102,6 +114,8 @@ class Feeder:
         finally:
             await asyncio.to_thread(training.close)
             await asyncio.to_thread(rollouts.close)
+            if triplets is not None:
+                await asyncio.to_thread(triplets.close)
             await producer.close()
         return self.produced
 
@@ -112,8 +126,7 @@ class Feeder:
             if groups == 0:
                 await self._changed.wait()
                 continue
-            first = self._budget.rollouts // self._group_size
-            specs = [self._epochs[first + n] for n in range(groups)]
+            specs = self._choose(groups)
             tasks = list(
                 tasks_of(specs, wall_us, group_size=self._group_size, mode=self._mode, run_id=self._budget.run_id)
             )
@@ -125,8 +138,19 @@ class Feeder:
                 return
             self.produced += [task.rollout_id for task in tasks]
 
+    def _choose(self, groups: int) -> list[TaskSpec]:
+        with self._lock:
+            book = self._book
+            # What was asked for before places stood in the metadata is known by its number alone.
+            place = max(book.next_place, self._budget.rollouts // self._group_size)
+            chosen = self._chooser(place, groups, book)
+            for choice in chosen:
+                book.ask(choice.place, book.key(choice.prompt))
+            specs = [(self._specs[c.prompt], {PLACE: str(c.place), PROMPT: book.key(c.prompt)}) for c in chosen]
+        return [replace(spec, metadata={**spec.metadata, **marks}) for spec, marks in specs]
+
     async def _send(self, producer: AckedProducer, messages: list[OutMessage]) -> bool:
-        """Sends however long the brokers are away; False if it was told to stop meanwhile."""
+        """Sends, however long brokers or claim-check store are away; False if it was told to stop meanwhile."""
         sending = asyncio.gather(*(producer.insist(message) for message in messages))
         stopping = asyncio.ensure_future(self._stopping.wait())
         await asyncio.wait({sending, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -159,7 +183,15 @@ class Feeder:
             "produced": len(self.produced),
             "undecided": self._budget.undecided,
             "decided": self._budget.decided,
+            **self._curriculum_counters(),
         }
+
+    def _curriculum_counters(self) -> dict[str, int]:
+        if not self._learns:
+            return {}
+        with self._lock:
+            skipped = self._book.next_place - self._budget.rollouts // self._group_size
+            return {"skipped": max(0, skipped), "solved": self._chooser.solved(self._book)}
 
     # On the followers' threads
 
@@ -185,7 +217,17 @@ class Feeder:
         if isinstance(record, RolloutState):
             self._seen.add(hash(message.key()))
             if record.run_id == self._budget.run_id:
-                self._budget.add(record.rollout_id)
+                self._add(record)
+
+    def _add(self, asked: RolloutState | Task) -> None:
+        self._budget.add(asked.rollout_id)
+        with self._lock:
+            self._book.asked(asked.metadata)
+
+    def _trajectory(self, record: Record, message: Message) -> None:
+        if isinstance(record, Trajectory):
+            with self._lock:
+                self._book.take(record)
 
     def _unseen(self, message: Message) -> bool:
         return hash(message.key()) not in self._seen
@@ -203,8 +245,14 @@ class Feeder:
         follower.start()
         for task in tasks_not_taken(self._settings):
             if task.run_id == self._budget.run_id:
-                self._budget.add(task.rollout_id)
+                self._add(task)
         return follower
+
+    def _follow_triplets(self) -> TopicFollower:
+        partitions = partition_ids(self._settings, self._settings.topic("triplets"))
+        return TopicFollower(
+            self._settings, "triplets", self._trajectory, client_id="feeder-triplets", partitions=partitions
+        ).start()
 
 
 def tasks_not_taken(settings: Settings) -> list[Task]:

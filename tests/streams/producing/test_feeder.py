@@ -1,21 +1,22 @@
 """The feeder on a real broker: it keeps to its bound, goes on after a restart, and stops at the goal."""
 
 import asyncio
-import time
 from collections import Counter
-from collections.abc import Callable
 
 import msgspec
 import pytest
 
-from headrace.schemas.records import RolloutState, RunManifest, Task, TrainingStep, Window
+from headrace.schemas.records import RolloutState, RunManifest, Task, TrainingStep, Trajectory, Window
 from headrace.streams.codec import Codec
 from headrace.streams.errors import SettingsError
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.producing import Bound, Feeder, TaskSpec
+from headrace.streams.producing.choosing import SkipRule, SkipSolved
+from headrace.streams.producing.prompts import PLACE
 from headrace.streams.settings import Settings
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 DEADLINE_SECONDS = 60.0
@@ -47,11 +48,15 @@ def state(rollout_id: str, run_id: str | None) -> RolloutState:
     return RolloutState(rollout_id=rollout_id, status="queuing", run_id=run_id, enqueued_at=0)
 
 
-async def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
+def trajectory(task: Task, reward: float) -> Trajectory:
+    return Trajectory(
+        rollout_id=task.rollout_id,
+        run_id=task.run_id,
+        input=task.input,
+        status="succeeded",
+        final_reward=reward,
+        assembled_at=1,
+    )
 
 
 async def test_tops_up_to_the_bound_and_stops_at_the_goal(settings: Settings) -> None:
@@ -121,3 +126,36 @@ async def test_refuses_groups_of_another_size_than_the_run_trains(settings: Sett
         await asyncio.wait_for(Feeder(settings, SPECS, "run").run(), DEADLINE_SECONDS)
     await producer.close()
     assert tasks(settings) == []
+
+
+async def test_a_second_start_knows_which_prompts_are_solved(settings: Settings) -> None:
+    def feeder() -> Feeder:
+        chooser = SkipSolved(len(SPECS), None, SkipRule(groups=1, revisit=100))
+        return Feeder(settings, SPECS, "run", bound=Bound(window=5, max_staleness=0), chooser=chooser)
+
+    producer = AckedProducer(settings, "test")
+    first = feeder()
+    running = asyncio.create_task(first.run())
+    await eventually(lambda: len(first.produced) == 5)
+    first.stop()
+    await asyncio.wait_for(running, DEADLINE_SECONDS)
+    await asyncio.gather(
+        *(producer.send(trajectory(task, float(task.input in ("0", "1", "2")))) for task in tasks(settings)),
+        producer.send(step(1, decided=5)),
+    )
+    second = feeder()
+    running = asyncio.create_task(second.run())
+    await eventually(lambda: len(second.produced) == 5)
+    second.stop()
+    await asyncio.wait_for(running, DEADLINE_SECONDS)
+    await producer.close()
+    found = {t.rollout_id: t for t in tasks(settings)}
+    asked = [found[i] for i in second.produced]
+    assert [t.input for t in asked] == ["3", "4", "3", "4", "3"]
+    assert [t.metadata[PLACE] for t in asked] == [
+        "8",
+        "9",
+        "13",
+        "14",
+        "18",
+    ]  # the places of those passed over stay free

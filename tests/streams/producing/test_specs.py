@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headrace.schemas.records import RunManifest, TaskConfig, TrainingStep, Window
 from headrace.streams.errors import SettingsError
-from headrace.streams.producing.budget import Bound, Epochs, RunBudget, bound_of
+from headrace.streams.producing.budget import Bound, RunBudget, bound_of
 from headrace.streams.producing.specs import TaskFieldError, TaskSpec, check, json_text, tasks_of
 
 
@@ -118,15 +118,3 @@ def test_a_bound_that_makes_no_sense() -> None:
     for window, staleness in ((0, 1), (1, -1)):
         with pytest.raises(SettingsError):
             Bound(window, staleness)
-
-
-def test_every_epoch_has_every_spec_once_in_an_order_of_its_own() -> None:
-    specs = [TaskSpec(input=str(n)) for n in range(50)]
-    epochs = Epochs(specs, seed=3)
-    first, second = ([epochs[e * 50 + n].input for n in range(50)] for e in (0, 1))
-    assert sorted(first) == sorted(second) == sorted(s.input for s in specs)
-    assert first != second != [s.input for s in specs]
-    again = Epochs(specs, seed=3)
-    assert [again[50 + n].input for n in range(50)] == second  # a second start finds its place
-    plain = Epochs(specs, seed=None)
-    assert [plain[n].input for n in range(100)] == [s.input for s in specs] * 2
