@@ -82,13 +82,15 @@ class PromptTemplate:
         """The prompt with its variables filled in.
 
         Raises:
-            ResourceError: the engine is unknown or not installed, or a variable is missing.
+            ResourceError: the engine is unknown or not installed, a variable is missing, or one cannot be used so.
         """
         if self.engine == "f-string":
             try:
                 return self.template.format(**values)
             except (KeyError, IndexError) as error:
                 raise ResourceError(f"the prompt template needs {error}; format(...) got {sorted(values)}") from error
+            except (AttributeError, TypeError, ValueError) as error:
+                raise ResourceError(f"the prompt template cannot be filled in: {error}") from error
         if self.engine == "jinja":
             return _jinja(self.template, values)
         if self.engine == "poml":
@@ -113,7 +115,10 @@ def _poml(template: str, values: dict[str, Any]) -> str:
         import poml
     except ImportError as error:
         raise ResourceError("this prompt template is POML: pip install poml") from error
-    rendered = cast(Any, poml).poml(template, context=values, chat=False)
+    try:
+        rendered = cast(Any, poml).poml(template, context=values, chat=False)
+    except RuntimeError as error:  # its renderer has written to stderr why
+        raise ResourceError(f"the POML template cannot be filled in: {error}") from error
     return _text(rendered)
 
 

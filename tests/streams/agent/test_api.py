@@ -325,6 +325,8 @@ def test_prompt_templates() -> None:
     assert PromptTemplate("hi {{ a }}", "jinja").format(a=1) == "hi 1"
     with pytest.raises(ResourceError, match="needs 'a'"):
         PromptTemplate("hi {a}").format(b=1)
+    with pytest.raises(ResourceError, match="cannot be filled in"):
+        PromptTemplate("hi {a:d}").format(a="x")
     with pytest.raises(ResourceError, match="'a' is undefined"):
         PromptTemplate("hi {{ a }}", "jinja").format(b=1)
     with pytest.raises(ResourceError, match="none of f-string, jinja, poml"):

@@ -51,6 +51,7 @@ def test_scores() -> None:
         ("f-string", "{a} {b.c} {d[0]} {{e}}", {"a", "b", "d"}),
         ("jinja", "{{ a.x }} {% for i in items %}{{ i }}{% endfor %}", {"a", "items"}),
         ("poml", "<task>{{ a.b }} {{ 'text' + c }}</task>", {"a", "c"}),
+        ("poml", '<let name="n">3</let><p for="e in xs" if="loop.index != n">{{ e }}</p>', {"xs"}),
     ],
 )
 def test_variables(engine: str, template: str, names: set[str]) -> None:
@@ -60,7 +61,49 @@ def test_variables(engine: str, template: str, names: set[str]) -> None:
     assert refusal_of(" ", template, engine) == "empty"
 
 
-@pytest.mark.parametrize(("engine", "template"), [("f-string", "{a"), ("jinja", "{{ a"), ("poml", "<task>{{ a }}")])
+@pytest.mark.parametrize(
+    ("engine", "former", "rewritten", "reason"),
+    [
+        ("f-string", "{task.q} {x:>5}", "Say {task.q} and {x}, please", None),
+        ("f-string", "{task.q}", "{task.answer}", "placeholders"),
+        ("f-string", "{x}", "{x:d}", "placeholders"),
+        ("f-string", "{x}", "{x} {}", "unreadable"),
+        ("f-string", "{x}", "{0} {x}", "unreadable"),
+        ("f-string", "{x}", "{x!q}", "unreadable"),
+        ("f-string", "{x}", "{x:{width}}", "placeholders"),
+        ("f-string", "{x}", "{x.__class__.__init__.__globals__}", "placeholders"),
+        ("f-string", "{x}", '{x} as {"json": 1}', "unreadable"),
+        ("jinja", "{{ task.q }}", "Q: {{ task['q'] | trim }}", None),
+        ("jinja", "{{ task.q }}", "{{ task.nope }}", "placeholders"),
+        ("jinja", "{{ x }}", "{{ x | nosuch }}", "unreadable"),
+        ("jinja", "{{ x }}", "{{ x }}{% include 'other' %}", "unreadable"),
+        (
+            "jinja",
+            "{% for i in xs %}{{ i.a }}{% endfor %}",
+            "{% for i in xs %}{{ loop.index }}. {{ i.a }}{% endfor %}",
+            None,
+        ),
+        ("poml", "<p>{{ task.q }}</p>", "<task>Answer:</task><p>{{task.q}}</p>", None),
+        ("poml", "<p>{{ task.q }}</p>", "<p>{{ task.nope }}</p>", "placeholders"),
+        ("poml", "<p>{{ x }}</p>", "<p>{{ x }}", "unreadable"),
+        ("poml", "<p>{{ x }}</p>", "<p>{{ x }} & more</p>", "unreadable"),
+        ("poml", "<p>{{ x }}</p>", "<p>{{ x }}</p><p>{{ JSON.stringify(x) }}</p>", "placeholders"),
+        ("poml", '<li for="e in xs">{{ e.a }}</li>', "<li>{{ e.a }}</li>", "placeholders"),
+        ("poml", '<li for="e in xs">{{ e.a }}</li>', '<list><item for="e in xs">{{ e.a }}</item></list>', None),
+        ("poml", '<p if="hint">{{ hint }}</p>', "<p>{{ hint }}</p>", None),
+        ("poml", '<let name="n" value="xs.length"/><p>{{ n }}</p>', "<p>{{ n }}</p>", "placeholders"),
+    ],
+)
+def test_a_rewrite_uses_what_it_is_given_as_before(
+    engine: str, former: str, rewritten: str, reason: str | None
+) -> None:
+    assert refusal_of(former, former, engine) is None
+    assert refusal_of(rewritten, former, engine) == reason
+
+
+@pytest.mark.parametrize(
+    ("engine", "template"), [("f-string", "{a"), ("f-string", "{}"), ("jinja", "{{ a"), ("poml", "<task>{{ a }}")]
+)
 def test_templates_that_cannot_be_read(engine: str, template: str) -> None:
     with pytest.raises(TemplateError):
         variables_of(template, engine)

@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from headrace.schemas.records import PromptTemplate
+from headrace.streams.agent.resources import PromptTemplate as AgentPrompt
 from headrace.streams.errors import SettingsError
 from headrace.trainers.apo.algorithm import apo_algorithm, apo_inputs
 from headrace.trainers.apo.model import Messages
 from headrace.trainers.apo.prompts import EDIT, Experiment, critique_messages
 from headrace.trainers.apo.settings import ApoSettings
+from headrace.trainers.apo.templates import placeholders_of
 from headrace.trainers.custom import Context
 from headrace.trainers.custom.journal import Journal
 from tests.trainers.custom.memory import KilledError, MemoryWorld
@@ -121,9 +123,46 @@ async def test_a_rollout_without_a_reward_counts_as_told() -> None:
     assert zero["candidates"][0]["scores"]["val"]["rewarded"] == 1
 
 
+class CarelessModel(ScriptedModel):
+    """Its rewrites follow the criticism, lose the placeholder, or cannot be parsed, in turn."""
+
+    def __init__(self, broken: str) -> None:
+        super().__init__()
+        self._broken = broken
+
+    async def __call__(self, messages: Messages, *, model: str, temperature: float) -> str:
+        if model == "critic":
+            return await super().__call__(messages, model=model, temperature=temperature)
+        self.calls.append(model)
+        asked = messages[1]["content"]
+        template, word = asked.split("\n\n")[1], asked.rsplit(" ", 1)[-1]
+        return [f"{template} {word}", word, template + self._broken][len(self.calls) % 3]
+
+
+@pytest.mark.parametrize(
+    ("engine", "prompt", "broken"),
+    [("jinja", "Answer {{ question }}.", "{% if %}"), ("poml", "<task>Answer {{ question }}.</task>", "<p>")],
+)
+async def test_prompts_of_other_engines_keep_their_placeholders(engine: str, prompt: str, broken: str) -> None:
+    report = await search(MemoryWorld(reward), CarelessModel(broken), prompt=prompt, engine=engine)
+    templates = [candidate["template"] for candidate in report["candidates"]]
+    assert len(templates) > 3
+    assert all(placeholders_of(template, engine) == placeholders_of(prompt, engine) for template in templates)
+    assert {"placeholders", "unreadable"} <= {dropped["reason"] for dropped in report["dropped"]}
+    assert report["best"]["engine"] == engine
+    assert report["best"]["score"] > report["seed_score"]
+    if engine == "jinja":
+        assert all("why" in AgentPrompt(template, engine).format(question="why") for template in templates)
+
+
 @pytest.mark.parametrize(
     ("changes", "word"),
-    [({"prompt": None}, "no prompt template"), ({"prompt": "{"}, "no f-string template"), ({"val": []}, "needs train")],
+    [
+        ({"prompt": None}, "no prompt template"),
+        ({"prompt": "{"}, "no f-string template"),
+        ({"engine": "mustache"}, "no engine .mustache."),
+        ({"val": []}, "needs train"),
+    ],
 )
 async def test_what_cannot_be_searched_is_said(changes: dict[str, Any], word: str) -> None:
     with pytest.raises(SettingsError, match=word):
