@@ -18,6 +18,9 @@ def validate(
     file: Annotated[Path, typer.Argument(help="JSON Lines: an object with `input` a line, as `tasks produce` reads.")],
     run: Annotated[str, typer.Option(help="The training run whose versions are validated.")],
     every: Annotated[int, typer.Option(min=1, help="Versions from one validation to the next.")] = 10,
+    version: Annotated[
+        list[int] | None, typer.Option(min=0, help="Only this one, published already (may be given again).")
+    ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Rollouts a task: pass@k for k = 1, 2, 4, ... up to it.")] = 1,
     passed: Annotated[float, typer.Option(help="Least reward of a solved task, for pass@k.")] = 1.0,
     patience: Annotated[
@@ -29,9 +32,10 @@ def validate(
     prefix: Prefix = None,
     registry_url: Registry = None,
 ) -> None:
-    """Validate a run: its first version, then every so many, and its last; prints one JSON line a version.
+    """Validate a run: its newest version, then every so many, and its last; prints one JSON line a version.
 
-    The tasks have the mode val and are trained by nobody. The command ends with the run, or with --patience before.
+    The ready line names the version that it begins with; null waits for the first one. The tasks have the mode val and
+    are trained by nobody. The command ends with the run, with --patience before, or after each --version.
 
     Example: headrace validate held-out.jsonl --run run-1 --every 20 --samples 4 --patience 5
     """
@@ -72,7 +76,13 @@ def validate(
         stop_early=early,
         told=told,
         round_seconds=round_seconds,
+        versions=version or None,
     )
-    validator.run(stop, lambda: print_ready("validator", run_id=run, tasks=len(found.specs)))
+    first = version[0] if version else None
+
+    def ready(newest: int | None) -> None:
+        print_ready("validator", run_id=run, tasks=len(found.specs), version=newest if first is None else first)
+
+    validator.run(stop, ready)
     best = early.best
     print_json({"validated": early.seen, "best": None if best is None else best.version})

@@ -1,5 +1,6 @@
 """Which version is validated when, and when its round is over. Pure, without a clock."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from headrace.schemas.records import TrainingStep, Trajectory
@@ -20,7 +21,7 @@ class Round:
 
 
 class Schedule:
-    """Every so many versions of a run, and its first and its last one; one round at a time.
+    """Every so many versions of a run, from the newest that there is on, and its last one; one round at a time.
 
     A version that comes while another is validated waits, and the newest of those that wait is next: validation never
     piles up behind a fast run.
@@ -59,3 +60,29 @@ class Schedule:
     def over(self) -> bool:
         """Whether all is validated that ever will be."""
         return self.finished and self.due() is None
+
+
+class Chosen:
+    """As `Schedule`, of versions that are published already: each of them once, and then there is nothing more."""
+
+    def __init__(self, versions: Sequence[int]) -> None:
+        self._left = list(dict.fromkeys(versions))
+
+    def step(self, step: TrainingStep) -> None:
+        """What the run does meanwhile does not matter."""
+
+    def published(self, version: int) -> None:
+        """As `step`."""
+
+    def due(self) -> int | None:
+        """See `Schedule`."""
+        return self._left[0] if self._left else None
+
+    def begin(self, version: int) -> None:
+        """See `Schedule`."""
+        self._left.remove(version)
+
+    @property
+    def over(self) -> bool:
+        """See `Schedule`."""
+        return not self._left

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from headrace.schemas.records import Record, ResourcesUpdate, TrainingStep, Trajectory
+from headrace.streams.errors import SettingsError
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.kafka.messages import Message
@@ -15,7 +16,7 @@ from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.producing.producer import TaskProducer
 from headrace.streams.producing.specs import TaskSpec, tasks_of
 from headrace.streams.settings import Settings
-from headrace.trainers.validation.rounds import Round, Schedule
+from headrace.trainers.validation.rounds import Chosen, Round, Schedule
 from headrace.trainers.validation.scores import VALIDATION, EarlyStop, Score, score
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class Validator:
         samples: rollouts of each task; pass@k for k up to this.
         passed: least reward of a solved task.
         round_seconds: what has no trajectory by then is left out.
+        versions: these and no others, whatever the run does; None follows the run.
         told: hears of each score.
     """
 
@@ -51,6 +53,7 @@ class Validator:
         stop_early: EarlyStop,
         told: Callable[[Score], None],
         round_seconds: float = ROUND_SECONDS,
+        versions: Sequence[int] | None = None,
     ) -> None:
         self._settings = settings
         self._specs = specs
@@ -61,14 +64,19 @@ class Validator:
         self._told = told
         self._round_seconds = round_seconds
         self._lock = threading.Lock()
-        self._schedule = Schedule(run_id, every)
+        self._versions = versions
+        self._schedule = Schedule(run_id, every) if versions is None else Chosen(versions)
         self._publications: dict[int, str] = {}
         self._round: Round | None = None
 
-    def run(self, stop: threading.Event, ready: Callable[[], None] = lambda: None) -> None:
+    def run(self, stop: threading.Event, ready: Callable[[int | None], None] = lambda newest: None) -> None:
         """Works until `stop` is set, the run has ended, or its validation gets no better.
 
+        Args:
+            ready: told the newest version of the run, None before its first one, once its log is read.
+
         Raises:
+            SettingsError: the run has not published one of the given versions.
             BrokerUnavailableError: no broker answered at the start.
             TopicError: the pipeline has no topics yet.
         """
@@ -85,8 +93,9 @@ class Validator:
         try:
             for follower in followers:
                 follower.start()
+            self._check_versions()
             with TaskProducer(settings, client_id=CLIENT) as producer:
-                ready()
+                ready(self._newest())
                 while not stop.is_set() and (version := self._next(stop)) is not None:
                     self._begin(producer, version)
                     if (found := self._end(stop)) is not None and self._is_enough(found):
@@ -94,6 +103,17 @@ class Validator:
         finally:
             for follower in followers:
                 follower.close()
+
+    def _newest(self) -> int | None:
+        with self._lock:
+            return max(self._publications, default=None)
+
+    def _check_versions(self) -> None:
+        newest = self._newest()
+        for version in self._versions or ():
+            if version not in self._publications:
+                there = "none yet" if newest is None else f"the newest is {newest}"
+                raise SettingsError(f"run {self._run_id} has not published version {version}: {there}")
 
     def _next(self, stop: threading.Event) -> int | None:
         """The next version, once there is one; None where there will be none."""

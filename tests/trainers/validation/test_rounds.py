@@ -1,7 +1,7 @@
 """Which versions are validated."""
 
 from headrace.schemas.records import TrainingStep, Window
-from headrace.trainers.validation.rounds import Schedule
+from headrace.trainers.validation.rounds import Chosen, Schedule
 
 
 def step(version: int, run: str = "run", *, finished: bool = False) -> TrainingStep:
@@ -42,3 +42,15 @@ def test_a_round_that_takes_long_is_followed_by_the_newest_version() -> None:
     for version in (5, 6, 9, 11):
         schedule.step(step(version))
     assert schedule.due() == 11
+
+
+def test_given_versions_come_once_each_whatever_the_run_does() -> None:
+    chosen = Chosen([4, 2, 4])
+    seen: list[int] = []
+    while (due := chosen.due()) is not None:
+        assert not chosen.over
+        chosen.step(step(9, finished=True))
+        chosen.begin(due)
+        seen.append(due)
+    assert seen == [4, 2]
+    assert chosen.over
