@@ -18,7 +18,8 @@ class Answer(msgspec.Struct):
 
     Attributes:
         body: for the client, without what it did not ask for.
-        prompt_token_ids: packed; empty where the engine gave none.
+        prompt_token_ids: packed; empty where the engine gave none, or none that can be read of any choice: a record
+            has no other way to tell that from a choice without tokens.
         policy_version, weights_id, logprobs_mode: None where the engine does not say.
     """
 
@@ -54,13 +55,18 @@ def read_answer(raw: bytes, request: ModelRequest) -> Answer:
         raise garbage("the engine's answer has no choices")
     with garbage_if_broken("the engine's answer cannot be recorded"):
         prompt = prompt_ids(fields, cast(list[Any], given), keep=request.wants_token_ids)
-        choices = [_choice(choice, i, request) for i, choice in enumerate(cast(list[Any], given))]
+        choices: list[Choice] = []
+        told = False
+        for position, one in enumerate(cast(list[Any], given)):
+            choice, ids = _choice(one, position, request)
+            choices.append(choice)
+            told = told or ids is not None
     response_id, body = for_client(fields, request)
     return Answer(
         body,
         text_or_none(fields.get("model")),
         response_id,
-        packed_ids(prompt) or b"",
+        (packed_ids(prompt) or b"") if told else b"",
         choices,
         read_usage(fields.get("usage")),
         read_versions(fields.get("policy_version")),
@@ -95,7 +101,8 @@ def prompt_ids(fields: dict[str, Any], choices: list[Any], *, keep: bool) -> Any
     return found
 
 
-def _choice(value: Any, position: int, request: ModelRequest) -> Choice:
+def _choice(value: Any, position: int, request: ModelRequest) -> tuple[Choice, bytes | None]:
+    """A choice, and its ids: None where they are missing or malformed."""
     if not isinstance(value, dict):
         raise garbage(f"choice {position} of the engine's answer is no object")
     choice = cast(dict[str, Any], value)
@@ -110,19 +117,20 @@ def _choice(value: Any, position: int, request: ModelRequest) -> Choice:
             raise garbage(f"choice {position} of the engine's answer has no message")
         spoken = cast(dict[str, Any], message)
         content, tool_calls = spoken.get("content"), spoken.get("tool_calls")
-    ids = choice.get("token_ids") if request.wants_token_ids else choice.pop("token_ids", None)
+    ids = packed_ids(choice.get("token_ids") if request.wants_token_ids else choice.pop("token_ids", None))
     logprobs = packed_logprobs(choice.get("logprobs"))
     if not request.wants_logprobs:
         choice["logprobs"] = None
     index = choice.get("index")
-    return Choice(
+    recorded = Choice(
         index=index if isinstance(index, int) else position,
-        response_token_ids=packed_ids(ids) or b"",
+        response_token_ids=ids or b"",
         logprobs=logprobs,
         finish_reason=text_or_none(choice.get("finish_reason")),
         text=text_or_none(content),
         tool_calls=orjson.dumps(tool_calls).decode() if tool_calls else "[]",
     )
+    return recorded, ids
 
 
 def packed_logprobs(value: Any) -> bytes | None:

@@ -2,7 +2,7 @@
 
 import uuid
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from urllib.parse import unquote
 
@@ -18,6 +18,7 @@ ROLLOUT_HEADER = "x-rollout-id"
 ATTEMPT_HEADER = "x-attempt-id"
 SESSION_HEADERS = ("x-session-id", "x-headrace-session")
 TRAIN_HEADER = "x-headrace-train"
+TOKEN_IN_HEADER = "x-headrace-token-in"
 ANSWER_ROLLOUT_HEADER = "x-headrace-rollout-id"
 RETRY_HEADER = "x-stainless-retry-count"
 MODES = ("train", "val", "test")
@@ -34,6 +35,7 @@ class Caller(msgspec.Struct, gc=False, frozen=True):
         train: whether the call may be trained on.
         recorded: whether it has a span; outside traffic may be sampled.
         key_id: of the key that let it in.
+        token_in: whether it asks for token-in continuation; None where it does not say.
     """
 
     rollout_id: str
@@ -46,6 +48,7 @@ class Caller(msgspec.Struct, gc=False, frozen=True):
     train: bool = True
     recorded: bool = True
     key_id: str | None = None
+    token_in: bool | None = None
 
 
 class Traces:
@@ -126,7 +129,8 @@ def identify(
     mode = get(MODE_HEADER)
     if mode is not None and mode not in MODES:
         raise CallError(BAD_REQUEST, "invalid_mode", f"{MODE_HEADER} is {mode!r}; it is one of {', '.join(MODES)}")
-    train = grant.train and _may_train(get(TRAIN_HEADER))
+    train = grant.train and _flag(get, TRAIN_HEADER, "invalid_train") is not False
+    token_in = _flag(get, TOKEN_IN_HEADER, "invalid_token_in")
     parent: TraceParent | None = parse_traceparent(get("traceparent"))
     session_id = next((value for name in outside.session_headers if (value := get(name)) is not None), None)
     if session_id is not None:
@@ -159,6 +163,7 @@ def identify(
         train,
         recorded,
         grant.key_id,
+        token_in,
     )
 
 
@@ -176,12 +181,15 @@ def _is_sampled(rollout_id: str, sample: float) -> bool:
     return number < sample * 2**64
 
 
-def _may_train(value: str | None) -> bool:
-    if value is None or value.lower() in ("yes", "true", "1"):
+def _flag(get: Callable[[str], str | None], name: str, code: str) -> bool | None:
+    value = get(name)
+    if value is None:
+        return None
+    if value.lower() in ("yes", "true", "1"):
         return True
     if value.lower() in ("no", "false", "0"):
         return False
-    raise CallError(BAD_REQUEST, "invalid_train", f"{TRAIN_HEADER} is {value[:80]!r}; it is yes or no")
+    raise CallError(BAD_REQUEST, code, f"{name} is {value[:80]!r}; it is yes or no")
 
 
 def _check(value: str, what: str, allowed: str = "") -> None:

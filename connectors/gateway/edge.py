@@ -3,6 +3,7 @@
 import ipaddress
 import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -10,7 +11,7 @@ from headrace.connectors.gateway.caller import SESSION_HEADERS, Outside
 from headrace.connectors.gateway.feedback import FeedbackEndpoint
 from headrace.connectors.gateway.keys.guard import Guard
 from headrace.connectors.gateway.settings import GatewaySettings
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError
 from headrace.streams.feedback.giving import Feedbacks
 from headrace.streams.kafka.acked_producer import AckedProducer
 
@@ -51,19 +52,35 @@ def check_host(host: str, keys: Path | None) -> None:
     """Who serves others asks for keys.
 
     Raises:
-        SettingsError: the host is not this machine's alone, and there are no keys; or there is no such host.
+        InvalidValueError: the host is not this machine's alone, and there are no keys; or there is no such host.
     """
     if keys is not None or host == LOOPBACK:
         return
     try:
         found = {str(address[4][0]).partition("%")[0] for address in socket.getaddrinfo(host, None)}
     except (OSError, UnicodeError) as error:
-        raise SettingsError(f"--host {host!r}: {error}") from error
+        raise InvalidValueError(f"--host {host!r}: {error}") from error
     if not all(ipaddress.ip_address(address).is_loopback for address in found):
-        raise SettingsError(
+        raise InvalidValueError(
             f"--host {host} would serve everybody who reaches it: give it keys first (`headrace keys create NAME "
             "--file keys.json`, and HEADRACE_GATEWAY_KEYS=keys.json), or leave it at 127.0.0.1"
         )
+
+
+def base_url(flag: str, text: str) -> str:
+    """A URL that a flag names, without a slash at its end.
+
+    Raises:
+        InvalidValueError: it is none.
+    """
+    try:
+        parts = urlsplit(text)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # no port, or no address
+        known = False
+    if not known:
+        raise InvalidValueError(f"{flag} {text!r} is no URL; write it as http://127.0.0.1:8000")
+    return text.rstrip("/")
 
 
 def reachable(url: str, host: str) -> str:

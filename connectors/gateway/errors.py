@@ -52,8 +52,15 @@ class EngineRefusal(CallError):
         given: its body, in OpenAI's form where it is JSON.
     """
 
-    def __init__(self, status: int, message: str, given: bytes | None, retry_after: str | None = None) -> None:
-        super().__init__(status, "engine_error", message, retry_after=retry_after)
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        given: bytes | None,
+        retry_after: str | None = None,
+        param: str | None = None,
+    ) -> None:
+        super().__init__(status, "engine_error", message, param=param, retry_after=retry_after)
         self.given = given
 
     @property
@@ -70,6 +77,21 @@ def garbage(message: str) -> CallError:
     return CallError(BAD_GATEWAY, "engine_garbage", message)
 
 
+# What reading values of another shape than was foreseen leads to. TypeError is also orjson's for values nested too
+# deeply: it reads 1,024 levels and writes 254.
+BROKEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+
+
+def broken(what: str, error: Exception) -> CallError:
+    """What an engine gave is broken in a way nobody foresaw.
+
+    Args:
+        what: has failed.
+        error: one of `BROKEN`.
+    """
+    return garbage(f"{what}: {repr(error)[:200]}")
+
+
 @contextmanager
 def garbage_if_broken(what: str) -> Generator[None]:
     """Within it, what an engine gives that is broken in a way nobody foresaw is the engine's fault.
@@ -82,9 +104,8 @@ def garbage_if_broken(what: str) -> Generator[None]:
     """
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        # TypeError is also orjson's for values nested too deeply: it reads 1,024 levels and writes 254.
-        raise garbage(f"{what}: {repr(error)[:200]}") from error
+    except BROKEN as error:
+        raise broken(what, error) from error
 
 
 def engine_refusal(status: int, raw: bytes, retry_after: str | None) -> EngineRefusal:
@@ -92,9 +113,10 @@ def engine_refusal(status: int, raw: bytes, retry_after: str | None) -> EngineRe
     try:
         value = orjson.loads(raw)
         message = str(value["error"]["message"])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
+        param = value["error"].get("param")
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         text = raw[:200].decode("utf-8", "replace")
         if SERVER_ERROR <= status != UNAVAILABLE:
             status = BAD_GATEWAY
         return EngineRefusal(status, f"the engine answered {status}: {text}", None, retry_after)
-    return EngineRefusal(status, message, raw, retry_after)
+    return EngineRefusal(status, message, raw, retry_after, param if isinstance(param, str) else None)

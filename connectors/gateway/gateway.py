@@ -14,6 +14,7 @@ import orjson
 from headrace.connectors.gateway.answer import read_answer
 from headrace.connectors.gateway.caller import Caller
 from headrace.connectors.gateway.calling import EngineCalls
+from headrace.connectors.gateway.dialects.base import error_body
 from headrace.connectors.gateway.engines import Engine, Engines
 from headrace.connectors.gateway.errors import (
     BAD_REQUEST,
@@ -32,6 +33,7 @@ from headrace.connectors.gateway.relay import Relay
 from headrace.connectors.gateway.request import read_request
 from headrace.connectors.gateway.settings import GatewaySettings
 from headrace.connectors.gateway.spans import Observed
+from headrace.connectors.gateway.token_in.continuing import TokenIn
 from headrace.connectors.gateway.upstream import ConnectionLost, EngineTimeout, Upstream
 from headrace.connectors.serving import ClientGone
 
@@ -78,8 +80,9 @@ class Gateway:
         upstream: Upstream,
         recorder: Recorder,
         providers: ProviderCalls,
+        token_in: TokenIn,
     ) -> None:
-        self._calls, self._providers = EngineCalls(settings, engines), providers
+        self._calls, self._providers, self._token_in = EngineCalls(settings, engines), providers, token_in
         self._upstream, self._recorder = upstream, recorder
         self._timeout = settings.gateway_engine_timeout.total_seconds()
         self.counters: Counter[str] = Counter()
@@ -98,6 +101,9 @@ class Gateway:
             call.target = self._providers.find(call.request.model)
             if call.target is not None:
                 call.request = read_request(body, None, operation)  # nothing is trained on it: sampled as asked
+            else:
+                call.continuation = self._token_in.begin(caller, call.request)
+            call.request.prompt = {}
             call.streaming = call.request.stream
         except CallError as error:
             call.fail(error)
@@ -129,7 +135,7 @@ class Gateway:
 
         Returns an answer for a client that has been sent nothing yet.
         """
-        passing = _Passing(self._upstream, self._timeout, client)
+        passing = _Passing(self._upstream, self._token_in, self._timeout, client)
         try:
             with client.while_there():
                 if call.target is not None:
@@ -167,8 +173,11 @@ class Gateway:
         if (answer := call.answer) is not None:
             call.policy_version = answer.policy_version or call.policy_version
             call.logprobs_mode = answer.logprobs_mode
+        self._token_in.end(call)
         call.ended_at = time.time_ns()
         self.counters["calls"] += 1
+        if call.continuation is not None:
+            self.counters[f"token_in_{call.continuation.result}"] += 1
         try:
             await self._recorder.record(call)
         except CallError as error:
@@ -182,7 +191,7 @@ class Gateway:
 
     async def _complete(self, call: Observed, engine: Engine) -> None:
         assert call.request is not None
-        body = call.request.upstream(engine.model or "")
+        body = await self._token_in.body(call, engine)
         given = await self._upstream.complete(engine.endpoint, call.operation.upstream, body)
         status, raw = given.status, given.body
         _check_status(status, raw, given.headers)
@@ -200,15 +209,15 @@ class _Passing:
         current: of the engine that was asked last.
     """
 
-    def __init__(self, upstream: Upstream, timeout: float, client: Client) -> None:
-        self._upstream, self._timeout, self._client = upstream, timeout, client
+    def __init__(self, upstream: Upstream, token_in: TokenIn, timeout: float, client: Client) -> None:
+        self._upstream, self._token_in, self._timeout, self._client = upstream, token_in, timeout, client
         self.current: Relay | None = None
 
     async def relay(self, call: Observed, engine: Engine) -> None:
         assert call.request is not None
         relay = self.current = Relay(call.request)
-        body = call.request.upstream(engine.model or "")
         try:
+            body = await self._token_in.body(call, engine)
             async with (
                 asyncio.timeout(self._timeout),
                 self._upstream.stream(engine.endpoint, call.operation.upstream, body) as answer,
@@ -245,6 +254,8 @@ class _Passing:
         if not call.first_chunk_at and relay.gathering.begun:
             call.first_chunk_at = time.time_ns()
             call.request.encoded = b""  # it is not asked again
+            if call.continuation is not None:
+                call.continuation.new = []
         if events:
             await self._client.write(events)
         if relay.failed is not None:
@@ -269,9 +280,7 @@ def _unforeseen(error: Exception) -> CallError:
 
 
 def _refusal(call: Observed, error: CallError) -> Reply:
-    dialect = call.operation.dialect
-    body = dialect.error(error.status, error.code, str(error)) if dialect is not None else error.body()
-    return Reply(error.status, body, error.retry_after)
+    return Reply(error.status, error_body(error, call.operation.dialect), error.retry_after)
 
 
 def _check_status(status: int, raw: bytes, headers: Sequence[tuple[bytes, bytes]]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from headrace.connectors.gateway.dialects.base import DialectStream
-from headrace.connectors.gateway.errors import CallError, garbage, garbage_if_broken
+from headrace.connectors.gateway.errors import BROKEN, CallError, broken, garbage, garbage_if_broken
 from headrace.connectors.gateway.gathering import Gathering
 from headrace.connectors.gateway.request import ModelRequest
 from headrace.streams.http1.events import EventReader
@@ -51,10 +51,10 @@ class Relay:
             except CallError as error:
                 self.failed = error
                 break
-            if self.gathering.finished:
-                self._held += shown
-            else:
-                out += shown
+            except BROKEN as error:
+                self.failed = broken("the engine's stream cannot be passed on", error)
+                break
+            (self._held if self.gathering.finished else out).append(shown)
         return b"".join(out)
 
     def last(self) -> bytes:
@@ -75,18 +75,17 @@ class Relay:
             return self._stream.error(error.status, str(error))
         return b"data: %b\n\n" % error.body()
 
-    def _take(self, event: bytes) -> list[bytes]:
+    def _take(self, event: bytes) -> bytes:
         try:
             chunk: Any = orjson.loads(event)
         except orjson.JSONDecodeError as error:
             raise garbage(f"an event of the engine's stream is no JSON: {error}") from error
-        with garbage_if_broken("the engine's stream cannot be passed on"):
-            shown = self.gathering.add(chunk)
-            if self._stream is not None:
-                return self._stream.feed(chunk)
-            if not shown:
-                return []
-            return [b"data: %b\n\n" % (event.replace(b"\n", b" ") if self._as_it_came else orjson.dumps(chunk))]
+        shown = self.gathering.add(chunk)
+        if self._stream is not None:
+            return b"".join(self._stream.feed(chunk))
+        if not shown:
+            return b""
+        return b"data: %b\n\n" % (event.replace(b"\n", b" ") if self._as_it_came else orjson.dumps(chunk))
 
 
 def _translator(request: ModelRequest) -> DialectStream | None:

@@ -8,6 +8,7 @@ import orjson
 
 from headrace.connectors.gateway.errors import BAD_REQUEST, CallError
 from headrace.connectors.gateway.operations import CHAT, Operation
+from headrace.schemas.packing import int32_array
 from headrace.schemas.records import Sampling
 
 # Set rather than removed: an engine's own defaults may come from the model's generation_config.json.
@@ -50,6 +51,7 @@ class ModelRequest(msgspec.Struct):
         operation: what is asked for.
         asked: the client's JSON where it is in a dialect, else empty.
         fields: parameters for the engine, without the prompt: a thousand open streams would keep it parsed.
+        prompt: messages or prompt, and tools, for who takes them before the call goes out.
         encoded: all that the engine is asked, as text, without the model.
         sampling: in effect.
         wants_logprobs, wants_token_ids: asked for by the client itself.
@@ -65,6 +67,7 @@ class ModelRequest(msgspec.Struct):
     wants_logprobs: bool
     wants_token_ids: bool
     stream: bool
+    prompt: dict[str, Any] = {}
 
     @property
     def count(self) -> int:
@@ -72,9 +75,17 @@ class ModelRequest(msgspec.Struct):
         n = self.fields.get("n")
         return n if isinstance(n, int) and n > 1 else 1
 
-    def upstream(self, model: str) -> bytes:
-        """The body for an engine that serves `model`."""
-        return b'{"model":%b,%b' % (orjson.dumps(model), self.encoded[1:])
+    def upstream(self, model: str, prompt_ids: bytes = b"") -> bytes:
+        """The body for an engine that serves `model`.
+
+        Args:
+            prompt_ids: packed; the engine takes them for the prompt, instead of rendering the messages.
+        """
+        named = b'{"model":%b,' % orjson.dumps(model)
+        if prompt_ids:
+            ids = orjson.dumps(int32_array(prompt_ids), option=orjson.OPT_SERIALIZE_NUMPY)
+            named += b'"kv_transfer_params":{"prompt_token_ids":%b},' % ids
+        return named + self.encoded[1:]
 
 
 def read_request(body: bytes, mode: str | None, operation: Operation = CHAT) -> ModelRequest:
@@ -119,8 +130,7 @@ def read_request(body: bytes, mode: str | None, operation: Operation = CHAT) -> 
     fields["return_token_ids"] = True
     fields.pop("model", None)
     encoded = _encoded(fields)
-    for name in PROMPT_FIELDS:
-        fields.pop(name, None)
+    prompt = {name: fields.pop(name) for name in PROMPT_FIELDS if name in fields}
     return ModelRequest(
         operation=operation,
         asked=asked if operation.dialect is not None else {},
@@ -131,6 +141,7 @@ def read_request(body: bytes, mode: str | None, operation: Operation = CHAT) -> 
         wants_logprobs=wants_logprobs,
         wants_token_ids=wants_ids,
         stream=bool(stream),
+        prompt=prompt,
     )
 
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from headrace.connectors.gateway.dialects.anthropic import MessagesDialect
 from headrace.connectors.gateway.dialects.responses import ResponsesDialect
 from headrace.connectors.gateway.dialects.responses.history import History
-from headrace.connectors.gateway.edge import LOOPBACK, check_host, make_edge, reachable
+from headrace.connectors.gateway.edge import LOOPBACK, base_url, check_host, make_edge, reachable
 from headrace.connectors.gateway.engines import Engines
 from headrace.connectors.gateway.gateway import Gateway
 from headrace.connectors.gateway.operations import operations
@@ -20,6 +20,7 @@ from headrace.connectors.gateway.server import Server
 from headrace.connectors.gateway.settings import GatewaySettings
 from headrace.connectors.gateway.spans import SpanMaker
 from headrace.connectors.gateway.spool import Spool, send_spooled
+from headrace.connectors.gateway.token_in.continuing import TokenIn
 from headrace.connectors.gateway.upstream import Upstream
 from headrace.connectors.serving import allow_many_connections, bind, endpoint
 from headrace.schemas.records import WorkerState
@@ -63,12 +64,14 @@ async def run_gateway(
     Raises:
         BrokerUnavailableError, TopicError: there is no broker, or no topic for spans.
         PortError: the port is in use.
-        SettingsError: a provider cannot be called, there is no such redaction hook, or others would be served
-            without keys.
+        InvalidValueError: a URL is none, or others would be served without keys.
+        SettingsError: a provider cannot be called, or there is no such redaction hook.
         KeyFileError: the file of keys cannot be read.
         SpoolError: another gateway uses the spool.
     """
     check_host(host, settings.gateway_keys)
+    url = base_url("--url", url) if url is not None else None
+    engine_urls = [base_url("--engine", given).removesuffix("/v1") for given in engine_urls]
     redactor = Redactor(load_hook(settings.gateway_redact))
     for name, provider in settings.gateway_providers.items():
         check_provider(name, provider)
@@ -78,7 +81,7 @@ async def run_gateway(
     url, worker_id = url or reachable(endpoint(listener), host), worker_id or new_worker_id(GATEWAY)
     loop = asyncio.get_running_loop()
     workers: Workers
-    engines = Engines(lambda: workers.live(ENGINE, policy), [u.rstrip("/") for u in engine_urls])
+    engines = Engines(lambda: workers.live(ENGINE, policy), engine_urls)
 
     def changed(state: WorkerState) -> None:
         if state.kind == ENGINE:
@@ -94,7 +97,8 @@ async def run_gateway(
             producer, spans, settings.gateway_broker_wait, redactor, spool, settings.gateway_spool_after
         )
         providers = ProviderCalls(settings.gateway_providers, LiteLlm(settings.gateway_engine_timeout.total_seconds()))
-        gateway = Gateway(settings, engines, upstream, recorder, providers)
+        token_in = TokenIn(upstream, enabled=settings.gateway_token_in, max_bytes=settings.gateway_token_in_bytes)
+        gateway = Gateway(settings, engines, upstream, recorder, providers, token_in)
         dialects = (MessagesDialect(), ResponsesDialect(History(settings.gateway_history_bytes)))
         server = Server(gateway, engines, operations(dialects), providers.names, edge, settings.gateway_max_body_bytes)
         counters = (gateway.counters, recorder.counters, edge.feedback.counters)

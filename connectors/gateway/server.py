@@ -11,7 +11,7 @@ from aiohttp import web
 
 from headrace.connectors.content_coding import NotReadable, TooLarge, UnknownEncoding
 from headrace.connectors.gateway.caller import ANSWER_ROLLOUT_HEADER, Caller, identify, split_path
-from headrace.connectors.gateway.dialects.base import Dialect
+from headrace.connectors.gateway.dialects.base import Dialect, error_body
 from headrace.connectors.gateway.edge import Edge
 from headrace.connectors.gateway.engines import Engines
 from headrace.connectors.gateway.errors import (
@@ -83,8 +83,7 @@ class Server(HttpServer):
                 caller = identify(rollout_id, attempt_id, request.headers, self._edge.outside, grant)
                 return await self._call(request, operation, caller)
         except CallError as error:
-            dialect = self._dialect_of(path)
-            body = dialect.error(error.status, error.code, str(error)) if dialect is not None else error.body()
+            body = error_body(error, self._dialect_of(path))
             response = web.Response(body=body, status=error.status, content_type=JSON)
             if error.retry_after is not None:
                 response.headers["retry-after"] = error.retry_after

@@ -44,6 +44,10 @@ class GatewaySettings(Settings):
     """For so long after it was asked for first, an unknown target may still be arriving: 404 with Retry-After."""
     gateway_history_bytes: int = Field(default=64 * 1024 * 1024, ge=0)
     """Conversations that are kept in memory for `previous_response_id` of the Responses API; 0 keeps none."""
+    gateway_token_in: bool = False
+    """Whether a turn goes on from the ids of the turn before, exactly, instead of a new rendering of all messages."""
+    gateway_token_in_bytes: int = Field(default=64 * 1024 * 1024, ge=0)
+    """Turns that are kept in memory for that."""
     gateway_providers: dict[str, Provider] = Field(default_factory=dict[str, Provider])
     """Names of models, or prefixes that end with `*`, and the provider that LiteLLM calls for them."""
 

@@ -8,11 +8,12 @@ import orjson
 
 from headrace.connectors.gateway.answer import Answer
 from headrace.connectors.gateway.caller import Caller
-from headrace.connectors.gateway.dialects.base import Dialect
+from headrace.connectors.gateway.dialects.base import Dialect, error_body
 from headrace.connectors.gateway.errors import CallError
 from headrace.connectors.gateway.operations import CHAT, Operation
 from headrace.connectors.gateway.providers.settings import Target
 from headrace.connectors.gateway.request import ModelRequest
+from headrace.connectors.gateway.token_in.continuation import Continuation
 from headrace.schemas.records import ErrorInfo, ModelCall, Span, SpanStatus, VersionRange
 from headrace.streams.tracecontext import new_span_id
 
@@ -43,6 +44,7 @@ class Observed(msgspec.Struct):
         streaming: the answer goes out while it is generated.
         first_chunk_at: when the first piece of such an answer came from the engine; nanoseconds since the epoch.
         hung_up: the client left before the answer was whole.
+        continuation: how it stands to its conversation; None where that is not asked for.
     """
 
     caller: Caller
@@ -64,6 +66,7 @@ class Observed(msgspec.Struct):
     streaming: bool = False
     first_chunk_at: int = 0
     hung_up: bool = False
+    continuation: Continuation | None = None
 
     def fail(self, error: CallError, *, sent: bool = False) -> None:
         """Notes why the call has failed.
@@ -74,8 +77,7 @@ class Observed(msgspec.Struct):
         self.error = error
         if not sent:
             self.http_status = error.status
-        dialect = self.operation.dialect
-        self.error_body = dialect.error(error.status, error.code, str(error)) if dialect else error.body()
+        self.error_body = error_body(error, self.operation.dialect)
 
 
 class SpanMaker:
@@ -179,6 +181,8 @@ class SpanMaker:
             attributes["gen_ai.response.time_to_first_chunk"] = (call.first_chunk_at - call.started_at) / 1e9
         if call.hung_up:
             attributes["headrace.hung_up"] = True
+        if call.continuation is not None:
+            attributes["headrace.token_in"] = call.continuation.result
         if (answer := call.answer) is not None:
             attributes["gen_ai.response.id"] = answer.response_id
             attributes["gen_ai.response.model"] = answer.model

@@ -17,6 +17,8 @@ from headrace.streams.http1.streamed import StreamedAnswer
 
 CONNECT_SECONDS = 5.0
 PROBE_SECONDS = 5.0
+TOKENIZE = "/tokenize"
+REFUSED = (400, 422)
 T = TypeVar("T")
 
 
@@ -32,6 +34,10 @@ class ConnectionLost(HeadraceError):
 
 class EngineTimeout(HeadraceError):
     """No answer in time."""
+
+
+class NotServed(HeadraceError):
+    """The engine has no such route."""
 
 
 class Served(msgspec.Struct):
@@ -51,6 +57,10 @@ class _Models(msgspec.Struct):
 
 class _Weights(msgspec.Struct):
     policy: str
+
+
+class _Tokens(msgspec.Struct):
+    tokens: list[int]
 
 
 class Upstream:
@@ -100,6 +110,23 @@ class Upstream:
             connection.close()
             raise
         pool.give_back_at_end(connection)
+
+    async def tokenize(self, endpoint: str, body: bytes) -> list[int] | None:
+        """The ids of a rendered conversation, as vLLM's `/tokenize` gives them; None where the template refuses it.
+
+        Raises:
+            Unreachable, ConnectionLost, EngineTimeout, MalformedAnswerError: as `complete`.
+            NotServed: the engine does not tell.
+        """
+        answer = await self._ask(endpoint, "POST", TOKENIZE, body, self._timeout)
+        if answer.status in REFUSED:
+            return None
+        if answer.status != OK:
+            raise NotServed(f"{endpoint}{TOKENIZE} answers {answer.status}")
+        try:
+            return msgspec.json.decode(answer.body, type=_Tokens).tokens
+        except msgspec.DecodeError as error:
+            raise NotServed(f"{endpoint}{TOKENIZE} answers no token ids: {error}") from error
 
     async def served(self, endpoint: str) -> Served | None:
         """What the engine at a URL serves; None where it does not answer."""

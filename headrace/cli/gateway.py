@@ -25,6 +25,10 @@ def gateway(
     keys: Annotated[
         Path | None, typer.Option(help="File of `headrace keys`: only who has one is let in [HEADRACE_GATEWAY_KEYS].")
     ] = None,
+    token_in: Annotated[
+        bool | None,
+        typer.Option(help="Prompts go on from the ids of the turn before [HEADRACE_GATEWAY_TOKEN_IN]."),
+    ] = None,
     worker_id: WorkerId = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
@@ -47,13 +51,14 @@ def gateway(
         gateway_engine_timeout=engine_timeout,
         gateway_broker_wait=broker_wait,
         gateway_keys=keys,
+        gateway_token_in=token_in,
     )
     run_until_signal(
         run_gateway(
             settings,
             port=port,
             host=host,
-            url=url.rstrip("/") if url else None,
+            url=url,
             policy=policy,
             engine_urls=engine or (),
             worker_id=worker_id,

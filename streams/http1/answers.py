@@ -147,27 +147,32 @@ class AnswerReader:
             raise MalformedAnswerError(f"content-encoding {value[:40]!r}, which was not accepted")
 
     def _read_chunks(self) -> bool:
+        buffer, at = self._buffer, 0
         while True:
-            end = self._buffer.find(_LINE_END)
+            end = buffer.find(_LINE_END, at)
             if end < 0:
-                if len(self._buffer) > MAX_LINE_BYTES:
+                if len(buffer) - at > MAX_LINE_BYTES:
                     raise MalformedAnswerError(f"a chunk whose size takes more than {MAX_LINE_BYTES} bytes")
-                return False
-            size_text = bytes(self._buffer[:end]).partition(b";")[0].strip()
+                break
+            line = bytes(buffer[at:end])
             try:
-                size = int(size_text, 16)
+                size = int(line.partition(b";")[0], 16)
             except ValueError:
-                raise MalformedAnswerError(f"a chunk of size {size_text[:40]!r}") from None
+                raise MalformedAnswerError(f"a chunk of size {line[:40]!r}") from None
             start = end + len(_LINE_END)
             if size == 0:
-                return self._read_trailers(start)
+                del buffer[:at]
+                return self._read_trailers(start - at)
             if size < 0 or self._size + size > self._limit:
                 raise MalformedAnswerError(f"an answer of more than {self._limit} bytes")
-            if len(self._buffer) < start + size + len(_LINE_END):
-                return False
-            del self._buffer[:start]
-            self._add(size)
-            del self._buffer[: len(_LINE_END)]
+            after = start + size + len(_LINE_END)
+            if len(buffer) < after:
+                break
+            self._size += size
+            self._parts.append(bytes(buffer[start : start + size]))
+            at = after
+        del buffer[:at]
+        return False
 
     def _read_trailers(self, start: int) -> bool:
         if self._buffer.startswith(_LINE_END, start):

@@ -2,6 +2,8 @@
 
 _BOM = b"\xef\xbb\xbf"
 _ENDS = (b"\n", b"\r")
+_FIELD, _EVENT_END = b"data: ", b"\n\n"
+_BETWEEN = _EVENT_END + _FIELD
 
 
 class EventReader:
@@ -17,6 +19,8 @@ class EventReader:
         """Takes bytes; the data of each event that is whole now, its lines joined by a line feed."""
         if not data:
             return []
+        if (plain := self._plain(data)) is not None:
+            return plain
         if self._after_cr:
             # The two bytes of one line end may come apart.
             self._after_cr = False
@@ -35,6 +39,16 @@ class EventReader:
         if not data.endswith(_ENDS):
             self._begun.append(lines.pop())
         return self._read(lines)
+
+    def _plain(self, data: bytes) -> list[bytes] | None:
+        """Whole events of one line each, as most servers send them; None where there is anything else."""
+        if self._begun or self._data or self._after_cr or not data.startswith(_FIELD) or not data.endswith(_EVENT_END):
+            return None
+        events = data[len(_FIELD) : -len(_EVENT_END)].split(_BETWEEN)
+        if b"\r" in data or data.count(b"\n") != len(_EVENT_END) * len(events):
+            return None
+        self._first = False
+        return events
 
     def _read(self, lines: list[bytes]) -> list[bytes]:
         events: list[bytes] = []

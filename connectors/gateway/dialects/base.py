@@ -9,6 +9,8 @@ same response. The span's `response_id` is the `id` of what `Dialect.answer` ret
 
 from typing import Any, Protocol
 
+from headrace.connectors.gateway.errors import CallError
+
 
 class DialectStream(Protocol):
     """One streamed answer. Events are whole: `event:` and `data:` lines and the empty line that ends them."""
@@ -71,6 +73,17 @@ class Dialect(Protocol):
         """Translates the chunks of a streamed answer to the request `body`."""
         ...
 
-    def error(self, status: int, code: str, message: str) -> bytes:
-        """The JSON body of an answer with an error status."""
+    def error(self, status: int, code: str, message: str, param: str | None = None) -> bytes:
+        """The JSON body of an answer with an error status.
+
+        Args:
+            param: the parameter at fault, as this API or chat completions name it.
+        """
         ...
+
+
+def error_body(error: CallError, dialect: Dialect | None) -> bytes:
+    """The JSON of an answer that is an error, in the client's dialect; in OpenAI's form where that is None."""
+    if dialect is None:
+        return error.body()
+    return dialect.error(error.status, error.code, str(error), error.param)

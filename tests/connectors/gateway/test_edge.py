@@ -10,11 +10,11 @@ import openai
 import orjson
 import pytest
 
-from headrace.connectors.gateway.edge import check_host
+from headrace.connectors.gateway.edge import base_url, check_host
 from headrace.connectors.gateway.keys.store import create_key
 from headrace.schemas.records import Reward, Span
 from headrace.streams.codec import Codec
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError
 from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin
 from headrace.streams.kafka.reading import read_to_end
@@ -194,6 +194,19 @@ def test_others_are_served_with_keys_only(tmp_path: Path) -> None:
     for host in ("127.0.0.1", "localhost", "::1"):
         check_host(host, None)
     for host in ("0.0.0.0", "::", "no such host"):
-        with pytest.raises(SettingsError, match="--host"):
+        with pytest.raises(InvalidValueError, match="--host"):
             check_host(host, None)
     check_host("0.0.0.0", tmp_path / "keys.json")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "8000", "localhost:8000", "ftp://here", "http://", "http://[::1", "http://a:b", "http://a:0"]
+)
+def test_urls_that_are_none(text: str) -> None:
+    with pytest.raises(InvalidValueError, match="--engine"):
+        base_url("--engine", text)
+
+
+def test_urls() -> None:
+    assert base_url("--url", "https://gateway.example/agents/") == "https://gateway.example/agents"
+    assert base_url("--engine", "http://[::1]:8000") == "http://[::1]:8000"

@@ -57,9 +57,9 @@ class MessagesDialect:
         """A streamed answer."""
         return MessagesStream(body)
 
-    def error(self, status: int, code: str, message: str) -> bytes:
+    def error(self, status: int, code: str, message: str, param: str | None = None) -> bytes:
         """Anthropic's form of an error, its type by the status."""
-        del code
+        del code, param
         return orjson.dumps(error_object(status, message))
 
 

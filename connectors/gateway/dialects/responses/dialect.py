@@ -17,6 +17,13 @@ from headrace.streams.assembly.loose import as_number
 CHAT_PREFIX = "chatcmpl-"
 LATEST = 1e12  # seconds; beyond, an engine counts in something else
 SERVER_ERROR, TOO_MANY = 500, 429
+# What an engine finds fault with, as this API names it.
+PARAMS = {
+    "messages": "input",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "text.format",
+}
 
 
 class ResponsesDialect:
@@ -69,9 +76,9 @@ class ResponsesDialect:
         """A streamed answer."""
         return ResponsesStream(body, self._builder, self._clock)
 
-    def error(self, status: int, code: str, message: str) -> bytes:
+    def error(self, status: int, code: str, message: str, param: str | None = None) -> bytes:
         """OpenAI's form of an error."""
-        return CallError(status, code, message).body()
+        return CallError(status, code, message, param=PARAMS.get(param or "", param)).body()
 
     def _builder(self, chat: dict[str, Any], body: dict[str, Any]) -> ResponseBuilder:
         identity, model = chat.get("id"), chat.get("model")

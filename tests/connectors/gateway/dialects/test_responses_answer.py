@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
+from headrace.connectors.gateway.dialects.base import error_body
 from headrace.connectors.gateway.dialects.responses import ResponsesDialect
 from headrace.connectors.gateway.dialects.responses.history import History
 from headrace.connectors.gateway.dialects.responses.request import chat_request
-from headrace.connectors.gateway.errors import CallError
+from headrace.connectors.gateway.errors import CallError, engine_refusal
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 USAGE = {
@@ -266,6 +267,18 @@ def test_without_memory_nothing_is_promised() -> None:
     with pytest.raises(CallError) as refused:
         dialect().read({"previous_response_id": "resp_1", "input": "and?"})
     assert refused.value.param == "previous_response_id"
+
+
+def test_an_error_names_the_parameter_at_fault_as_this_api_has_it() -> None:
+    with pytest.raises(CallError) as refused:
+        dialect().read({"input": [{"type": "message", "role": "nobody", "content": "x"}]})
+    assert json.loads(error_body(refused.value, dialect()))["error"]["param"] == "input[0].role"
+    given = {"error": {"message": "too long", "param": "messages", "code": "context_length_exceeded"}}
+    raw = json.dumps(given).encode()
+    assert json.loads(error_body(engine_refusal(400, raw, None), dialect()))["error"]["param"] == "input"
+    assert error_body(engine_refusal(400, raw, None), None) == raw
+    raw = json.dumps({"error": {"message": "odd", "param": 3}}).encode()
+    assert json.loads(error_body(engine_refusal(400, raw, None), dialect()))["error"]["param"] is None
 
 
 texts = st.text(max_size=6)
