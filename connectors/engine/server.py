@@ -32,6 +32,7 @@ from headrace.connectors.engine.protocol import (
     parse_request,
     plan,
 )
+from headrace.connectors.engine.tokenizing import parse_tokenize, tokenized
 from headrace.connectors.engine.weights import (
     LoadedVersion,
     WeightsRefused,
@@ -81,6 +82,7 @@ class EngineServer:
             ("GET", "/health"): self._health,
             ("GET", "/headrace/weights"): self._weights,
             ("POST", "/headrace/load_weights"): self._load,
+            ("POST", "/tokenize"): self._tokenize,
         }
 
     async def handle(self, request: Request) -> web.StreamResponse:
@@ -183,6 +185,12 @@ class EngineServer:
     async def _models(self, _: bytes) -> Answer:
         names = sorted(self._names, key=lambda name: (name != self.policy, name))
         return 200, {"object": "list", "data": [self._model(name) for name in names]}
+
+    async def _tokenize(self, raw: bytes) -> Answer:
+        asked = parse_tokenize(raw)
+        self._check_model(asked.model)
+        made = partial(tokenized, asked, self._tokenizer, self._backend.max_positions)
+        return 200, made() if len(raw) < THREAD_BYTES else await asyncio.to_thread(made)
 
     async def _health(self, _: bytes) -> Answer:
         return 200, {"status": "ok"}
