@@ -147,7 +147,8 @@ class EventStream:
             ClientGone: nobody is there.
         """
         try:
-            await self._begin()
+            if not self.begun:
+                await self._begin()
             await self.response.write(events)
         except ConnectionError as error:
             raise ClientGone(str(error)) from error
@@ -159,15 +160,15 @@ class EventStream:
             ClientGone: nobody is there.
         """
         try:
-            await self._begin()
+            if not self.begun:
+                await self._begin()
             await self.response.write_eof(events)
         except ConnectionError as error:
             raise ClientGone(str(error)) from error
 
     async def _begin(self) -> None:
-        if not self.begun:
-            self.begun = True
-            await self.response.prepare(self._request)
+        self.begun = True
+        await self.response.prepare(self._request)
 
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
