@@ -27,6 +27,7 @@ from headrace.trainers.algorithm import Algorithm, Trained
 from headrace.trainers.checkpoint import Checkpoints, State, read_state
 from headrace.trainers.groups import Curriculum, Group
 from headrace.trainers.history import FINISHED, GOAL_REACHED, History, read_history
+from headrace.trainers.metrics.names import times
 from headrace.trainers.publish import Publisher, resources_update, run_manifest
 from headrace.trainers.reader import Reader
 from headrace.trainers.settings import RunSettings
@@ -268,6 +269,9 @@ class _Session:
             recent = sum(self._recent) / max(1, len(self._recent))
             drops |= {"reward/recent": recent, **{f"seconds/{k}": v for k, v in self._seconds.items()}}
             self._seconds = dict.fromkeys(self._seconds, 0.0)
+        ended_at = wall_us()
+        if trained is not None:
+            drops |= times(metrics | drops, self._started_at, ended_at)
         step = TrainingStep(
             run_id=self._run.run_id,
             step=self._step,
@@ -279,7 +283,7 @@ class _Session:
             metrics=metrics | drops | {"outstanding": float(self._windows.held)},
             staleness={str(k): n for k, n in sorted(trained.staleness.items())} if trained else {},
             started_at=self._started_at,
-            ended_at=wall_us(),
+            ended_at=ended_at,
         )
         self._started_at = step.ended_at
         return step
@@ -326,7 +330,7 @@ def _report(step: TrainingStep, trained: Trained) -> None:
         step.step,
         step.policy_version,
         len(trained.rewards),
-        m["reward/mean"],
+        m.get("reward/mean", float("nan")),
         m["reward/recent"],
         m.get("entropy", float("nan")),
         dict(trained.staleness),

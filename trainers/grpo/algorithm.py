@@ -15,6 +15,7 @@ from headrace.trainers.advantages.window import estimate
 from headrace.trainers.algorithm import Trained
 from headrace.trainers.batch import TokenRow
 from headrace.trainers.checkpoint import State
+from headrace.trainers.figures import window_figures
 from headrace.trainers.groups import At, Group, Member
 from headrace.trainers.grpo.assigning import Assigner, Estimator, Sample, of_group, score, unscored
 from headrace.trainers.grpo.learner import GrpoLearner, Learner
@@ -97,27 +98,15 @@ class Grpo:
         prepared = time.perf_counter()
         self._tell("step", rows)
         metrics = self.learner.step(rows, self._assigner(groups, samples, windows.settings.ungrouped))
-        rewards = [m.trajectory.final_reward or 0.0 for m in members]
-        lengths = np.bincount([row.rollout for row in rows], [row.trained for row in rows])
-        staleness = Counter(m.staleness for m in members)
         return Trained(
             metrics={
                 **metrics,
-                "reward/mean": sum(rewards) / len(rewards),
-                "groups/count": float(len(groups)),
-                "groups/zero_variance": sum(not group.varies for group in groups) / len(groups),
-                "groups/size": sum(len(g.members) for g in groups) / len(groups),
-                "staleness/mean": sum(k * n for k, n in staleness.items()) / len(members),
-                "staleness/max": float(max(staleness)),
-                "length/mean": lengths.mean().item(),
-                "length/max": float(lengths.max()),
-                "turns": sum(len(m.trajectory.triplets) for m in members) / len(members),
-                **{f"masked/{reason}": float(n) for reason, n in masked.items()},
+                **window_figures(groups, members, rows, masked),
                 "seconds/rows": prepared - started,
                 "seconds/train": time.perf_counter() - prepared,
             },
-            rewards=rewards,
-            staleness=staleness,
+            rewards=[m.trajectory.final_reward or 0.0 for m in members],
+            staleness=Counter(m.staleness for m in members),
         )
 
     def _assigner(self, groups: Sequence[Group], samples: dict[At, Sample], ungrouped: str) -> Assigner:

@@ -15,6 +15,7 @@ from torch import Tensor
 from headrace.trainers.algorithm import Trained
 from headrace.trainers.batch import MicroBatch, TokenRow, collate
 from headrace.trainers.checkpoint import State
+from headrace.trainers.figures import window_figures
 from headrace.trainers.losses import logprobs_and_entropy
 from headrace.trainers.models.loading import CausalLM, load_causal_lm, read_tensors
 from headrace.trainers.optimizer import AdamW
@@ -82,10 +83,7 @@ class Sft:
         return Trained(
             metrics={
                 **metrics,
-                "reward/mean": sum(rewards) / len(rewards) if rewards else 0.0,
-                "groups/count": float(len(groups)),
-                "turns": sum(len(m.trajectory.triplets) for m in members) / len(members),
-                **{f"masked/{reason}": float(n) for reason, n in masked.items() if n},
+                **window_figures(groups, members, rows, masked),
                 "seconds/rows": prepared - started,
                 "seconds/train": time.perf_counter() - prepared,
             },
@@ -133,6 +131,7 @@ class Sft:
             "step/skipped": 0.0 if finite else 1.0,
             "rows/trained": float(len(rows)),
             "tokens/trained": float(tokens),
+            "tokens/distinct": float(sum(batch.targets.size for batch in batches)),
             "tokens/forward": float(sum(batch.token_ids.size for batch in batches)),
         }
 

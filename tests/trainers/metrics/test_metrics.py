@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.schemas.records import LogPosition, ResourcesUpdate, TrainingStep, Trajectory, VersionRange, Window
-from headrace.trainers.metrics.names import is_fixed, scalars
+from headrace.trainers.metrics.names import is_fixed, scalars, times
 from headrace.trainers.metrics.sinks import JsonSink, TensorBoardSink
 from headrace.trainers.metrics.validations import QUIET_SECONDS, Validations
 
@@ -27,13 +27,12 @@ def step(**metrics: float) -> TrainingStep:
 
 
 def test_a_step_has_its_metrics_its_histogram_and_its_idle_share() -> None:
-    found = scalars(step(**{"reward/mean": 0.5, "grad_norm": float("nan"), "seconds/train": 0.5, "seconds/read": 1.4}))
+    spent = {"seconds/train": 0.5, "seconds/read": 1.4}
+    assert times(spent, 1_000_000, 3_000_000) == {"seconds/step": 2.0, "idle/share": 0.75}  # reading waits for a window
+    assert times(spent, 3_000_000, 3_000_000) == {}
+    found = scalars(step(**{"reward/mean": 0.5, "grad_norm": float("nan")}))
     assert found == {
         "reward/mean": 0.5,
-        "seconds/train": 0.5,
-        "seconds/read": 1.4,
-        "seconds/step": 2.0,
-        "idle/share": 0.75,  # reading waits for a window
         "samples": 4.0,
         "policy_version": 9.0,
         "staleness/0": 3.0,
