@@ -83,22 +83,32 @@ class Checkpoints:
         """Takes configuration, tokenizer and dtypes from the run's base weights.
 
         Raises:
-            CheckpointError: they are not there any more.
+            CheckpointError: they are not there any more; or there is no space, or no right to write.
         """
         base = Path(adopted.uri)
         if not base.is_dir():
             raise CheckpointError(f"the run's base weights {base} are gone: start a new run with another --run")
-        self._shared.mkdir(parents=True, exist_ok=True)
         self._files, self._dtypes = {}, {}
         for file in sorted(base.iterdir()):
             if file.suffix == ".safetensors":
                 with cast(Any, safe_open)(file, "pt") as tensors:
                     self._dtypes |= {name: _dtype(tensors.get_slice(name).get_dtype()) for name in tensors.keys()}  # noqa: SIM118
             elif file.name != MANIFEST_FILE and not file.name.endswith(NOT_COPIED):
-                kept = self._shared / file.name
-                if not kept.exists():
-                    _write(kept, file.read_bytes())
-                self._files[file.name] = _sha256(kept)
+                self._files[file.name] = self._keep(file)
+
+    def _keep(self, file: Path) -> str:
+        """Makes a copy of a file that all checkpoints link to; its SHA-256."""
+        kept, content = self._shared / file.name, file.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        try:
+            self._shared.mkdir(parents=True, exist_ok=True)
+            if not kept.exists() or _sha256(kept) != digest:
+                partial = kept.with_name(TEMPORARY + kept.name)
+                _write(partial, content)
+                partial.replace(kept)
+        except OSError as error:
+            raise _unwritable(kept, error) from error
+        return digest
 
     def write(self, tensors: Mapping[str, Tensor], policy: str, version: int, base_model: str | None) -> Weights:
         """A Hugging Face directory of these weights, in the dtypes of the base model, durable when this returns.
@@ -237,9 +247,12 @@ class _Writing:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None:
-            _sync(self._partial)
-            self._partial.rename(self._path)
-            _sync(self._path.parent)
+            try:
+                _sync(self._partial)
+                self._partial.rename(self._path)
+                _sync(self._path.parent)
+            except OSError as late:
+                raise _unwritable(self._path, late) from late
             return
         shutil.rmtree(self._partial, ignore_errors=True)
         if isinstance(error, OSError):

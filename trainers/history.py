@@ -12,6 +12,7 @@ PASSED_OVER = frozenset({"empty", "unknown_framing", "malformed", "trailing_byte
 """What no trainer has written: anything else may be a step of the run, without which it must not go on."""
 GOAL_REACHED = "goal_reached"
 FINISHED = "run/finished"
+VERSION = "v"  # after the name of the policy in the ids of publications, see `publish.resources_update`
 
 
 @dataclass
@@ -44,12 +45,15 @@ class History:
         return any(s.metrics.get(FINISHED) for s in self.steps)
 
 
-def read_history(settings: Settings, run_id: str, policy: str) -> History:
+def read_history(settings: Settings, run_id: str, policy: str | None = None) -> History:
     """Reads training and resources to their read_uncommitted ends as of now.
 
+    Args:
+        policy: whose publications are wanted; None is the run's own, and none where the log does not know the run.
+
     Raises:
-        DecodeError: a record of the run has a schema that this version does not know, or its value has gone from the
-            claim-check store: upgrade, or mend the store, before going on.
+        DecodeError: a record of the run, or a publication of its policy, has a schema that this version does not know,
+            or its value has gone from the claim-check store: upgrade, or mend the store, before going on.
     """
     codec = Codec(settings)
     letters = FollowerLetters(settings, f"trainer-{run_id}")
@@ -68,12 +72,20 @@ def read_history(settings: Settings, run_id: str, policy: str) -> History:
             history.manifest = history.manifest or record
         elif isinstance(record, TrainingStep):
             history.steps.append(record)
+    if policy is None:
+        if history.manifest is None:
+            return history
+        policy = history.manifest.policy
     for message in read_topic(settings, settings.topic("resources"), [0], client_id=f"trainer-{run_id}-history"):
         if message.value() is None:
             continue
         try:
             update = codec.decode_as(ResourcesUpdate, message.value())
         except DecodeError as error:
+            # It may be the newest of this policy, whose number must not be given to another.
+            name = (message.key() or b"").decode(errors="replace")
+            if error.reason not in PASSED_OVER and name.startswith(f"{policy}-{VERSION}"):
+                raise DecodeError(error.reason, f"publication {name} ({error}); upgrade this trainer first") from error
             letters.write(message, error.reason, str(error))
             continue
         for weights in update.resources.values():

@@ -39,7 +39,8 @@ class Row(msgspec.Struct, kw_only=True):
 
     token_ids: npt.NDArray[np.int32]  # (n,)
     loss_mask: npt.NDArray[np.bool_]  # (n,): true where the policy sampled the token and it is trained
-    logprobs: npt.NDArray[np.float32]  # (n,): behaviour log-probability of each token that is trained; 0 elsewhere
+    logprobs: npt.NDArray[np.float32]  # (n,): behaviour log-probability of each token that is trained; 0 elsewhere,
+    # and in responses that do not have one a token
     turns: list[Turn]
     agent_name: str | None
     reason: str  # why the row begins: first, other_agent, retokenised or compacted; at level transition: first
@@ -83,11 +84,13 @@ def make_rows(trajectory: Trajectory, level: Level = "trajectory", *, require_lo
         require_logprobs: mask out responses without behaviour log-probabilities (counted as `no_logprobs`).
 
     Raises:
-        ValueError: a prompt refers to tokens that are not there.
+        ValueError: a prompt refers to tokens that are not there, or ids are no int32.
     """
     triplets = trajectory.triplets
     rows: list[_OpenRow] = []
     for index, (triplet, prompt) in enumerate(zip(triplets, whole_prompts(triplets), strict=True)):
+        if len(prompt) % ID_BYTES or len(triplet.response_token_ids) % ID_BYTES:
+            raise ValueError(f"triplet {index}: its token ids are no whole number of int32")
         row = _longest_match(rows, prompt) if level == "trajectory" else None
         if row is None:
             reason = _reason(rows, triplet, prompt) if level == "trajectory" else FIRST
@@ -127,7 +130,7 @@ def _close(row: _OpenRow, triplets: list[Triplet], require_logprobs: bool, reaso
             reasons[NO_LOGPROBS] += 1
             continue
         mask[turn.start : turn.end] = True
-        if recorded is not None:
+        if recorded is not None and len(recorded) == ID_BYTES * (turn.end - turn.start):
             logprobs[turn.start : turn.end] = float32_array(recorded)
     return Row(
         token_ids=token_ids,

@@ -11,7 +11,7 @@ from headrace.schemas.packing import float32_array
 from headrace.schemas.records import Sampling, Trajectory, Triplet
 from headrace.streams.errors import InvalidValueError
 from headrace.trainers.batch import Floats, TokenRow
-from headrace.trainers.rows import Level, Row, make_rows
+from headrace.trainers.rows import ID_BYTES, Level, Row, make_rows
 
 OVER_LONG = ("drop", "cut")
 NO_CALLS: frozenset[int] = frozenset()
@@ -131,9 +131,9 @@ def _refusal(triplet: Triplet, tokens: int, policy: str) -> str | None:
         return "off_support"
     if triplet.logprobs is None:
         return "no_logprobs"
-    logprobs = float32_array(triplet.logprobs)
-    if logprobs.size != tokens:
+    if len(triplet.logprobs) != ID_BYTES * tokens:
         return "bad_logprobs"
+    logprobs = float32_array(triplet.logprobs)
     # A NaN is the least and the greatest of its array, and compares false.
     whole = not tokens or (float(logprobs.min()) > -math.inf and float(logprobs.max()) <= POSITIVE_SLACK)
     return None if whole else "bad_logprobs"

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -135,3 +136,32 @@ def test_a_full_store_says_so_and_leaves_nothing(
         with pytest.raises(CheckpointError, match="No space left on device; free space, or set --checkpoints"):
             write()
     assert sorted(checkpoints.directory.iterdir()) == before
+
+
+def test_a_store_that_takes_no_more_bytes_is_named_and_a_second_start_mends_it(
+    make_model: Make, tmp_path: Path
+) -> None:
+    """The kernel's limit on the size of a file stops a write in the middle, as a full store does."""
+    model = make_model()
+    (model / "tokenizer.json").write_text("x" * 60_000)
+    checkpoints = Checkpoints(tmp_path / "store", "run", keep=2)
+    base = checkpoints.adopt(model, "policy", 0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with pytest.raises(CheckpointError, match=r"cannot write .*tokenizer.json: File too large; free space"):
+            checkpoints.use(base)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    checkpoints.use(base)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with pytest.raises(CheckpointError, match="File too large"):
+            checkpoints.write(tensors(model), "policy", 1, None)
+        with pytest.raises(CheckpointError, match="File too large"):
+            checkpoints.write_state(1, State({"x": torch.ones(10_000)}, {}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list(checkpoints.directory.glob(f"{checkpoint.TEMPORARY}*"))
+    written = checkpoints.write(tensors(model), "policy", 1, None)
+    assert (Path(written.uri) / "tokenizer.json").read_bytes() == (model / "tokenizer.json").read_bytes()

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headrace.schemas.packing import pack_float32
+from headrace.schemas.packing import pack_float32, pack_int32
 from headrace.schemas.records import PromptPrefix, Sampling, Trajectory
 from headrace.trainers.batch import TokenRow
 from headrace.trainers.samples import SampleRules, token_rows
@@ -66,6 +66,8 @@ def test_what_cannot_be_trained_has_a_reason(fields: dict[str, Any], reason: str
         ([5] * 20, [7], [-1.0], "too_long"),
         ([], [7], [-1.0], "empty_prompt"),
         ([5], [7, 8], [-1.0], "bad_logprobs"),
+        ([5], [7, 8], [-1.0] * 3, "bad_logprobs"),
+        ([5], [7, 8], [], "bad_logprobs"),
     ],
 )
 def test_rows_that_cannot_be_trained(
@@ -96,6 +98,34 @@ def test_one_bad_response_leaves_the_others_of_its_row() -> None:
 def test_a_prompt_that_refers_to_nothing_is_named() -> None:
     call = triplet([5], [6], [-1.0], prompt_prefix=PromptPrefix(triplet=3, length=2))
     assert made(trajectory("a", 0, triplets=[call])) == ([], {"bad_triplets": 1})
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"logprobs": pack_float32([-1.0, -2.0])[:-1]}, "bad_logprobs"),
+        ({"response_token_ids": pack_int32([7, 8])[:-1]}, "bad_triplets"),
+        # Together they are a whole number of ids, of which none is right.
+        ({"prompt_token_ids": pack_int32([5, 6])[:-1], "response_token_ids": pack_int32([7, 8])[:-3]}, "bad_triplets"),
+    ],
+)
+def test_bytes_that_are_no_numbers_are_named(fields: dict[str, bytes], reason: str) -> None:
+    record = with_call()
+    for name, value in fields.items():
+        setattr(record.triplets[0], name, value)
+    assert made(record) == ([], {reason: 1})
+
+
+def test_lengths_that_disagree_leave_the_other_responses_of_their_row() -> None:
+    calls = [
+        triplet([5], [6], [-1.0]),
+        triplet([5, 6, 9], [7, 8], [-1.0, -2.0, -3.0]),
+        triplet([4], [3, 2], [-1.0, -2.0]),
+    ]
+    rows, refused = made(trajectory("a", 0, triplets=calls))
+    assert refused == {"bad_logprobs": 1}
+    assert [np.flatnonzero(row.loss_mask).tolist() for row in rows] == [[1], [1, 2]]
+    assert rows[1].logprobs.tolist() == [0.0, -1.0, -2.0]
 
 
 def test_an_over_long_row_is_cut_behind_its_last_response_that_fits() -> None:

@@ -39,7 +39,7 @@ def imitated_rows(
 
     Returns:
         Rows, each with a trained token, and how many answers are left out, by reason: too_long, bad_token_ids,
-        empty_prompt, bad_triplets, no_conversations, no_chat_template and those of `RenderError`.
+        empty_prompt, bad_triplets, no_conversations, bad_conversations, no_chat_template and those of `RenderError`.
     """
     refused: Counter[str] = Counter()
     made, _ = rows_of(trajectory, rules, renderer, refused)
@@ -83,8 +83,22 @@ def rows_of(
     if trajectory.conversations is None:
         refused["no_conversations"] += 1
         return [], "rendered"
-    triplets = rendered_triplets(msgspec.json.decode(trajectory.conversations), renderer, refused)
+    calls = _calls(trajectory.conversations)
+    if calls is None:
+        refused["bad_conversations"] += 1
+        return [], "rendered"
+    triplets = rendered_triplets(calls, renderer, refused)
     return make_rows(msgspec.structs.replace(trajectory, triplets=triplets), rules.level).rows, "rendered"
+
+
+def _calls(conversations: str) -> list[dict[str, Any]] | None:
+    """None where these are no calls as the assembler writes them."""
+    try:
+        calls = msgspec.json.decode(conversations, type=list[dict[str, Any]])
+    except msgspec.DecodeError:
+        return None
+    told = (message for call in calls for message in call.get("messages") or [None])
+    return calls if all(isinstance(message, dict) for message in told) else None
 
 
 def has_own_ids(trajectory: Trajectory, rules: ImitationRules) -> bool:

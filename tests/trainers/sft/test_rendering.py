@@ -173,6 +173,9 @@ def test_reasons_of_what_is_left_out() -> None:
     bare = Trajectory(rollout_id="r", status="succeeded", assembled_at=0)
     assert imitated_rows(bare, RULES, renderer(CHATML), rollout=0)[1] == {"no_conversations": 1}
     assert imitated_rows(bare, RULES, None, rollout=0)[1] == {"no_chat_template": 1}
+    for conversations in ("{", "[1]", "[{}]", '[{"messages": ["x"]}]'):
+        bare.conversations = conversations
+        assert imitated_rows(bare, RULES, renderer(CHATML), rollout=0)[1] == {"bad_conversations": 1}
 
 
 @pytest.mark.parametrize(
