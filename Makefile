@@ -15,13 +15,14 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 	--no-emit-index-url --no-header
 export UV_PYTHON_DOWNLOADS = never
 
-.PHONY: help setup setup-vllm setup-verl setup-registry demo test chaos lint format lock clean
+.PHONY: help setup setup-vllm setup-verl setup-registry demo test gpu-check chaos lint format lock clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make setup      everything that the headrace command needs, in .venv'
 	@echo 'make demo       train a small model on this machine and watch it learn'
 	@echo 'make test       the whole suite on real Kafka (ARGS="-k broker" for a part of it)'
+	@echo 'make gpu-check  the tests that need a CUDA device'
 	@echo 'make chaos      kill processes of a whole pipeline at random, check that it cost nothing (KILLS=200 SEED=1)'
 	@echo 'make lint       ruff and pyright; make format mends what it can'
 	@echo 'make lock       resolve the requirements anew (ARGS=--upgrade for newer versions)'
@@ -76,6 +77,10 @@ demo: setup
 test: setup setup-registry setup-vllm
 	.venv/bin/python -m pytest --part alone $(ARGS) || test $$? -eq 5
 	.venv/bin/python -m pytest --part beside -n 2 --dist loadfile $(ARGS) || test $$? -eq 5
+
+# The tests marked `gpu`; each says why it is skipped where there is no CUDA device.
+gpu-check: setup setup-verl
+	.venv/bin/python -m pytest -m gpu -rs $(ARGS)
 
 chaos: setup
 	.venv/bin/python -m tests.chaos --kills $(KILLS) --seed $(SEED) $(ARGS)
