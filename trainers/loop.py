@@ -130,10 +130,8 @@ class _Session:
             self._checkpoints.refuse_foreign()
             self._begin(history)
         else:
-            self._checkpoints.sweep(
-                [w.uri for w in history.published], [s.state.uri for s in history.steps if s.state is not None]
-            )
-            self._check(history.manifest)
+            self._check(history, history.manifest)
+            self._sweep(history)
             self._resume(history, history.manifest)
         self._reader = Reader(self._settings, self._run.run_id, self._windows, self._clock)
 
@@ -176,7 +174,25 @@ class _Session:
         self._publisher.publish([manifest, resources_update(base, self._run.run_id, 0)])
         log.info("run %s begins: %s is version %d of %s", self._run.run_id, base.uri, self._version, base.policy)
 
-    def _check(self, manifest: RunManifest) -> None:
+    def _sweep(self, history: History) -> None:
+        if self._checkpoints.directory in {Path(weights.uri).parent for weights in history.published}:
+            self._checkpoints.sweep(
+                [w.uri for w in history.published], [s.state.uri for s in history.steps if s.state is not None]
+            )
+        else:  # given anew; a run of the same name under another prefix may stand there
+            self._checkpoints.refuse_foreign()
+
+    def _check(self, history: History, manifest: RunManifest) -> None:
+        if manifest.offline:
+            raise SettingsError(
+                f"run {self._run.run_id} is an offline replay, and no trainer goes on with it: begin a new run with "
+                "another --run, from its weights with --model if you like"
+            )
+        if history.with_state is None and any(step.window.samples for step in history.steps):
+            raise SettingsError(
+                f"run {manifest.run_id} is a replay, whose optimizer is not kept: begin a new run with another --run, "
+                "from its weights with --model if you like"
+            )
         before = {
             "settings": msgspec.json.decode(manifest.settings.encode()),
             "policy": manifest.policy,
@@ -225,7 +241,11 @@ class _Session:
             return  # what was dropped goes out with the next decisions
         began = time.perf_counter()
         weights = self._checkpoints.write(
-            self._algorithm.weights(), self._run.policy, self._version + 1, self._run.model.name
+            self._algorithm.weights(),
+            self._run.policy,
+            self._version + 1,
+            self._run.model.name,
+            self._algorithm.adapter(),
         )
         self._recent.extend(trained.rewards)
         self._samples += len(trained.rewards)

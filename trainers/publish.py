@@ -7,10 +7,10 @@ from importlib.metadata import version
 from platform import python_version
 from typing import Any
 
-from headrace.schemas.records import Record, ResourcesUpdate, RunManifest, Weights
+from headrace.schemas.records import LogPosition, Record, ResourcesUpdate, RunManifest, Weights
 from headrace.streams.errors import FencedError
 from headrace.streams.kafka.clock import wall_us
-from headrace.streams.kafka.messages import MessageMaker, OutMessage
+from headrace.streams.kafka.messages import Headers, MessageMaker, OutMessage
 from headrace.streams.kafka.transactional.processor import Output
 from headrace.streams.kafka.transactional.transactions import Transactions
 from headrace.streams.settings import Settings
@@ -52,6 +52,25 @@ class Publisher:
         except FencedError as error:
             raise self._fenced() from error
 
+    def publish_following(
+        self, samples: Sequence[tuple[Record, Headers]], follow: Callable[[list[LogPosition]], Sequence[Record]]
+    ) -> None:
+        """One transaction of records and of those that say where these stand.
+
+        Args:
+            samples: with their headers.
+            follow: given the positions of `samples`, the records that come after them.
+
+        Raises:
+            FencedError, SessionLostError: see `publish`.
+        """
+        messages = [self._make(record, headers) for record, headers in samples]
+        output = Output(messages, lambda positions: [self._make(record) for record in follow(positions)])
+        try:
+            self._transactions.write(output, [], [], None)
+        except FencedError as error:
+            raise self._fenced() from error
+
     def close(self) -> None:
         """Lets the producer go; an open transaction is aborted."""
         self._transactions.close()
@@ -75,6 +94,7 @@ def resources_update(weights: Weights, run_id: str, step: int) -> ResourcesUpdat
 
 def run_manifest(run: RunSettings, algorithm: str, arithmetic: dict[str, Any], base: Weights) -> RunManifest:
     """All that the run depends on."""
+    libraries = (*LIBRARIES, "peft") if arithmetic["algorithm"].get("lora") else LIBRARIES
     return RunManifest(
         run_id=run.run_id,
         algorithm=algorithm,
@@ -82,7 +102,7 @@ def run_manifest(run: RunSettings, algorithm: str, arithmetic: dict[str, Any], b
         settings=json.dumps(arithmetic, sort_keys=True),
         seed=run.seed,
         base_weights=base,
-        versions={"python": python_version(), **{name: version(name) for name in LIBRARIES}},
+        versions={"python": python_version(), **{name: version(name) for name in libraries}},
         threads=run.threads,
         dtype=run.dtype,
         created_at=wall_us(),

@@ -6,6 +6,15 @@ import typer
 
 from headrace.cli.options import Bootstrap, Json, Prefix, Registry, print_json, settings_of
 
+SAID = {
+    "only_first": "{} samples that only the first run has trained",
+    "only_second": "{} samples that only the other has",
+    "rewards": "rewards of {} samples",
+    "call_rewards": "calls' rewards of {} samples",
+    "tokens": "tokens of {} samples",
+    "order": "order of the samples",
+}
+
 
 def diff(
     run: Annotated[str, typer.Argument(help="A run.")],
@@ -26,33 +35,42 @@ def diff(
     """
     settings = settings_of(bootstrap, prefix, registry_url)
     there = settings_of(bootstrap, other_prefix or prefix, registry_url)
-    from headrace.streams.errors import SettingsError
-    from headrace.trainers.history import History, read_history
-    from headrace.trainers.replay.diff import manifest_differences, step_differences
-
-    def history_of(where: Any, run_id: str) -> History:
-        manifest = read_history(where, run_id, "").manifest
-        if manifest is None:
-            raise SettingsError(f"the log knows no run {run_id} under prefix {where.prefix!r}")
-        return read_history(where, run_id, manifest.policy)
+    from headrace.trainers.replay.beginning import history_of
+    from headrace.trainers.replay.diff import manifest_differences, positions_of, step_differences
+    from headrace.trainers.replay.facts import read_facts
 
     first, second = history_of(settings, run), history_of(there, other)
     assert first.manifest is not None
     assert second.manifest is not None
     lines = manifest_differences(first.manifest, second.manifest)
-    steps = list(step_differences(first, second))
-    differing = [s for s in steps if s["weights"] is False or s["samples"] is None]
+    facts = None
+    if settings.prefix != there.prefix:  # their positions are places in different topics
+        facts = read_facts(settings, positions_of(first)), read_facts(there, positions_of(second))
+    steps = list(step_differences(first, second, facts))
+    differing = [s for s in steps if s["weights"] is False or s["only"]]
     if json_:
         print_json({"manifest": lines, "steps": steps})
     else:
         for line in lines:
             print(line)
         for step in steps:
-            told = [name for name in ("samples", "weights") if step[name] is False] + step["metrics"]
-            if step["samples"] is None:
-                print(f"step {step['number']}: only one of the runs has it")
-            elif told:
-                print(f"step {step['number']}: {', '.join(told)}")
+            if said := _said(step):
+                print(f"step {step['number']}: {said}")
         print(f"{len(steps)} steps, {len(differing)} with other weights or missing in one of the runs")
     if differing:
         raise typer.Exit(1)
+
+
+def _said(step: dict[str, Any]) -> str:
+    if step["only"]:
+        return "only one of the runs has it"
+    how: dict[str, int] = step["trajectories"]
+    told = [SAID[name].format(count) for name, count in how.items()]
+    if step["samples"] is False and not how:
+        told.append("samples")
+    if step["weights"] is False:
+        told.append("weights")
+    if step["samples"] is None or step["weights"] is None:
+        unknown = [name for name in ("samples", "weights") if step[name] is None]
+        told.append(f"{' and '.join(unknown)} not known any more")
+    return ", ".join(told + step["metrics"])

@@ -16,7 +16,7 @@ from headrace.streams.assembly.outside import ExternalRollouts
 from headrace.streams.assembly.records import LoggedReward, Positions, RolloutRecords
 from headrace.streams.assembly.restoring import Restorer, state_of
 from headrace.streams.assembly.segments import base_of, ends_the_rollout, number_of, pack_traces, unpack_traces
-from headrace.streams.assembly.settings import AssemblySettings
+from headrace.streams.assembly.settings import AssemblySettings, settings_header
 from headrace.streams.assembly.sources import SourceReader
 from headrace.streams.ends import Verdict, is_end
 from headrace.streams.errors import BrokerUnavailableError, RecordTooLargeError
@@ -55,6 +55,7 @@ class AssemblyProcessor(Processor):
         self._message = MessageMaker(settings, partitions=partial(self._log.count, "tasks"))
         self._sources = SourceReader(settings, self._log)
         self._assembler = Assembler(self._choices, self.count)
+        self._headers = settings_header(self._choices)
         self._revisions = Revisions(settings, self._log, self._sources, self._assembler)
         self._restorer = Restorer(settings, self._log, self._sources)
         self._outside = ExternalRollouts(self._log, worker_id, settings.session_idle)
@@ -369,13 +370,13 @@ class AssemblyProcessor(Processor):
 
     def _sized(self, closed: Closed) -> OutMessage:
         try:
-            return self._message(closed.trajectory)
+            return self._message(closed.trajectory, self._headers)
         except RecordTooLargeError as error:
             log.error("%s: %s; its triplets are left out", closed.trajectory.rollout_id, error)
             self.count(TOO_LARGE)
             leave_out(closed.trajectory, TOO_LARGE)
         try:
-            return self._message(closed.trajectory)
+            return self._message(closed.trajectory, self._headers)
         except RecordTooLargeError:
             leave_out_all(closed.trajectory)
-            return self._message(closed.trajectory)
+            return self._message(closed.trajectory, self._headers)

@@ -35,6 +35,16 @@ def end_offsets(
     return _offsets(admin, dict.fromkeys(partitions, latest), patience, least=0)
 
 
+def start_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """The offset of the oldest record that each (topic, partition) keeps; its end where it is empty.
+
+    Raises:
+        BrokerUnavailableError: no answer.
+    """
+    earliest = OffsetSpec.earliest()
+    return _offsets(admin, dict.fromkeys(partitions, earliest), TIMEOUT_SECONDS, least=0)
+
+
 def offsets_at(admin: AdminClient, times: dict[tuple[str, int], int]) -> dict[tuple[str, int], int]:
     """The first offset of each (topic, partition) at or after an append time in milliseconds since the epoch.
 

@@ -13,12 +13,14 @@ from torch import Tensor
 
 from headrace.trainers.advantages.estimators import GAE
 from headrace.trainers.batch import Floats, MicroBatch, Scores, TokenRow, collate
+from headrace.trainers.grpo.effective import ImportanceWeights
 from headrace.trainers.grpo.figures import Figures
-from headrace.trainers.grpo.objective import loss_of
+from headrace.trainers.grpo.objective import loss_of, tensor
 from headrace.trainers.grpo.settings import GrpoSettings
 from headrace.trainers.layout import Ints
 from headrace.trainers.losses.scores import logprobs_and_entropy
 from headrace.trainers.models.loading import CausalLM
+from headrace.trainers.models.lora import trained_parameters
 from headrace.trainers.models.value_head import ValueHead
 from headrace.trainers.optimizer import AdamW
 from headrace.trainers.ranks import Ranks
@@ -66,8 +68,7 @@ class GrpoLearner:
         self.settings = settings
         self.reference = reference
         self.ranks = ranks or Ranks()
-        # A tied head is one parameter under two names, and stands here once.
-        self.parameters = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
+        self.parameters = trained_parameters(model.module)
         dtype = next(iter(self.parameters.values())).dtype
         self.value_head = ValueHead(model.hidden_size, dtype) if settings.advantage == GAE else None
         every = dict(self.parameters)
@@ -100,24 +101,31 @@ class GrpoLearner:
         scored = self._scored(list(rows)) if self._scores_first else list(rows)
         ready: list[TokenRow] = self.ranks.share(assign(scored) if self.ranks.rank == 0 else None)
         figures = Figures(settings)
+        weights = ImportanceWeights()
         losses: list[float] = []
         norms: list[float] = []
         skipped = 0
-        for _ in range(settings.epochs):
+        for epoch in range(settings.epochs):
             for part in dealt(ready, settings.mini_batches):
-                loss, norm = self._update(part, figures, first=not norms)
+                loss, norm = self._update(part, figures, weights if epoch == 0 else None, first=not norms)
                 losses.append(loss)
                 norms.append(norm)
                 skipped += not math.isfinite(norm)
-        return figures.metrics(self.ranks) | {
-            "loss": sum(losses) / len(losses),
-            "grad_norm": sum(norms) / len(norms),
-            "lr": settings.lr,
-            "step/skipped": float(skipped),
-            "rows/trained": float(len(ready)),
-        }
+        return (
+            figures.metrics(self.ranks)
+            | weights.metrics(self.ranks)
+            | {
+                "loss": sum(losses) / len(losses),
+                "grad_norm": sum(norms) / len(norms),
+                "lr": settings.lr,
+                "step/skipped": float(skipped),
+                "rows/trained": float(len(ready)),
+            }
+        )
 
-    def _update(self, rows: Sequence[TokenRow], figures: Figures, *, first: bool) -> tuple[float, float]:
+    def _update(
+        self, rows: Sequence[TokenRow], figures: Figures, weights: ImportanceWeights | None, *, first: bool
+    ) -> tuple[float, float]:
         """One optimizer step; its loss and the norm of its gradient."""
         loss = 0.0
         for batch in self._mine(rows):
@@ -131,6 +139,10 @@ class GrpoLearner:
             loss += float(part.detach())
             detached = None if values is None else values.detach()
             figures.add(batch, logprobs.detach(), entropy.detach(), detached, first=first)
+            if weights is not None:
+                begin = tensor(batch.proximal) if self.settings.ratio == "decoupled" else logprobs.detach()
+                log_weights = (begin.double() - torch.from_numpy(batch.behaviour)).numpy()
+                weights.add([rows[i].rollout for i in batch.rows], batch.counts, log_weights)
         self.ranks.add_gradients(self.optimizer.parameters.values())
         norm = self.optimizer.clip_gradients(self.settings.max_grad_norm)
         if math.isfinite(norm):
@@ -196,7 +208,7 @@ class GrpoLearner:
         return logprobs, entropy, values
 
     def weights(self) -> dict[str, Tensor]:
-        """The tensors of a checkpoint, under Hugging Face's names."""
+        """The tensors of a checkpoint, under its names; see `trained_parameters`."""
         return {name: parameter.detach() for name, parameter in self.parameters.items()}
 
     def state(self) -> dict[str, Tensor]:

@@ -1,13 +1,37 @@
 """Where two runs differ: manifests, windows, weights. Pure."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headrace.schemas.records import RunManifest, TrainingStep, Weights
+import msgspec
+
+from headrace.schemas.records import LogPosition, RunManifest, TrainingStep, Weights
+from headrace.trainers.groups import At
 from headrace.trainers.history import History
 
 PLAIN = ("algorithm", "policy", "seed", "threads", "dtype", "device", "offline")
+UNTIMED = ("seconds/", "idle/", "dropped/", "reward/recent", "outstanding", "run/", "goal_reached")
+"""Metrics that say how a step went, not what it has computed."""
+
+
+class SampleFacts(msgspec.Struct, frozen=True):
+    """What of a trajectory can change a step.
+
+    Attributes:
+        reward: the final one.
+        tokens: SHA-256 of ids, log-probabilities and sampling of all triplets.
+        call_rewards: of its triplets.
+    """
+
+    rollout_id: str
+    reward: float | None
+    tokens: str
+    call_rewards: tuple[float | None, ...]
+
+
+Facts = Mapping[At, SampleFacts]
+"""By position; what retention has taken is missing."""
 
 
 def manifest_differences(one: RunManifest, other: RunManifest) -> list[str]:
@@ -19,35 +43,78 @@ def manifest_differences(one: RunManifest, other: RunManifest) -> list[str]:
     return [line for name, a, b in pairs for line in _differences(name, a, b)]
 
 
-def step_differences(one: History, other: History) -> Iterator[dict[str, Any]]:
-    """Each trained step of either run, by its policy version counted from the run's first, and what differs in it.
+def step_differences(
+    one: History, other: History, facts: tuple[Facts, Facts] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Each trained step of either run, by its number, and what differs in it.
 
-    The samples are compared by position; weights by the SHA-256 of their safetensors files. `None` is what one of the
-    runs does not have.
+    `only`: one of the runs has no such step.
+
+    Weights are compared by the SHA-256 of their safetensors files. `None` is what one of the runs does not have, or
+    what is not known any more.
+
+    Args:
+        facts: of the samples of each run: they are compared by what they are, and the step says how they differ
+            (`trajectories`). Without them, by position: of runs that read the same topic.
     """
     first, second = _steps(one), _steps(other)
     published = [{w.version: w for w in history.published} for history in (one, other)]
     for number in sorted({*first, *second}):
         a, b = first.get(number), second.get(number)
         if a is None or b is None:
-            yield {"number": number, "samples": None, "weights": None, "metrics": []}
+            yield {"number": number, "only": True, "samples": None, "weights": None, "metrics": [], "trajectories": {}}
             continue
         weights = [_tensors(known.get(step.policy_version)) for known, step in zip(published, (a, b), strict=True)]
+        same, how = _samples(a, b, facts)
         yield {
             "number": number,
-            "samples": a.window.samples == b.window.samples,
+            "only": False,
+            "samples": same,
             "weights": weights[0] == weights[1] if all(weights) else None,
             "metrics": sorted(
                 name
                 for name in {*a.metrics, *b.metrics}
-                if not name.startswith(("seconds/", "dropped/")) and a.metrics.get(name) != b.metrics.get(name)
+                if not name.startswith(UNTIMED) and a.metrics.get(name) != b.metrics.get(name)
             ),
+            "trajectories": how,
         }
+
+
+def positions_of(history: History) -> list[At]:
+    """The positions of all that a run has trained."""
+    return [(p.partition, p.offset) for step in history.steps for p in step.window.samples]
+
+
+def _samples(a: TrainingStep, b: TrainingStep, facts: tuple[Facts, Facts] | None) -> tuple[bool | None, dict[str, int]]:
+    """Whether two steps have the same samples in the same order, and else how many of them differ, by how."""
+    if facts is None:
+        return a.window.samples == b.window.samples, {}
+    first, second = _facts(a.window.samples, facts[0]), _facts(b.window.samples, facts[1])
+    if first is None or second is None:
+        return None, {}
+    there = {f.rollout_id: f for f in second}
+    known = {f.rollout_id for f in first}
+    both = [(f, there[f.rollout_id]) for f in first if f.rollout_id in there]
+    how = {
+        "only_first": len(first) - len(both),
+        "only_second": sum(f.rollout_id not in known for f in second),
+        "rewards": sum(x.reward != y.reward for x, y in both),
+        "call_rewards": sum(x.call_rewards != y.call_rewards for x, y in both),
+        "tokens": sum(x.tokens != y.tokens for x, y in both),
+        "order": int([x.rollout_id for x, _ in both] != [f.rollout_id for f in second if f.rollout_id in known]),
+    }
+    how = {name: count for name, count in how.items() if count}
+    return not how, how
+
+
+def _facts(samples: list[LogPosition], facts: Facts) -> list[SampleFacts] | None:
+    found = [facts.get((p.partition, p.offset)) for p in samples]
+    return [f for f in found if f is not None] if None not in found else None
 
 
 def _steps(history: History) -> dict[int, TrainingStep]:
     trained = [step for step in history.steps if step.window.samples]
-    return dict(enumerate(trained, 1))
+    return {step.step: step for step in trained}
 
 
 def _tensors(weights: Weights | None) -> dict[str, str]:

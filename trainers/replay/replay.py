@@ -1,47 +1,57 @@
-"""Trains a run's windows again, in their order, with the manifest's settings, into a run under a prefix of its own."""
+"""Trains a run's windows again, in their order, into a run under another prefix: the same, or with other rewards."""
 
-from __future__ import annotations
-
-import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import msgspec
-import torch
-
-from headrace.schemas.records import ParentRun, RunManifest, TrainingStep, Weights
+from headrace.schemas.records import Reward, RunManifest, Weights
 from headrace.streams.errors import SettingsError
-from headrace.streams.kafka.admin import create_topics, partition_ids
-from headrace.streams.kafka.clock import wall_us
+from headrace.streams.kafka.admin import create_topics
 from headrace.streams.settings import Settings
-from headrace.trainers.algorithm import Algorithm
 from headrace.trainers.checkpoint import Checkpoints
+from headrace.trainers.groups import At
 from headrace.trainers.grpo.algorithm import Grpo
-from headrace.trainers.grpo.settings import GrpoSettings
-from headrace.trainers.history import History, read_history
+from headrace.trainers.history import History
 from headrace.trainers.publish import Publisher, resources_update
-from headrace.trainers.replay.reader import StepReader
-from headrace.trainers.replay.windows import ReplayError, ReplayWindows, groups_of, repeated
+from headrace.trainers.replay.beginning import (
+    Beginning,
+    algorithm_of,
+    beginning_of,
+    history_of,
+    manifest_of,
+    refuse_known,
+)
+from headrace.trainers.replay.bounds import places_of
+from headrace.trainers.replay.errors import ReplayError
+from headrace.trainers.replay.offsets import Places, Selection, select, told
+from headrace.trainers.replay.reader import SampleReader
+from headrace.trainers.replay.reassembly import Reassembler
+from headrace.trainers.replay.rewarding import RewardFunction
+from headrace.trainers.replay.settings import ReplaySettings
+from headrace.trainers.replay.steps import Answers, Outcome, Replayed, StepTrainer
+from headrace.trainers.replay.survey import Survey, survey
+from headrace.trainers.replay.windows import Planned, planned
 from headrace.trainers.window_settings import WindowSettings
 
 log = logging.getLogger(__name__)
 
+Stopping = Callable[[], bool]
 
-@dataclass(frozen=True)
-class Replayed:
-    """One step.
 
-    Attributes:
-        identical: whether the weights are those of the first run, bit for bit; None where those are not known any more.
-    """
+@dataclass
+class _Job:
+    """A replay that may begin: everything that can be refused was looked at, and nothing is written."""
 
-    step: int
-    version: int
-    samples: int
-    identical: bool | None
+    manifest: RunManifest
+    plan: Sequence[Planned]
+    found: Survey
+    begins: Beginning
+    algorithm: Grpo
+    window: WindowSettings
+    checkpoints: Checkpoints
+    published: dict[int, Weights]
+    outcome: Outcome
 
 
 class Replay:
@@ -49,126 +59,149 @@ class Replay:
 
     Args:
         target: settings of the pipeline that the new run belongs to: of another prefix, or of another cluster.
-        until: the last step to train.
-        keep: versions that stay on disk.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        target: Settings,
-        run_id: str,
-        checkpoints: Path,
-        *,
-        until: int | None = None,
-        keep: int = 2,
-    ) -> None:
+    def __init__(self, settings: Settings, target: Settings, told: ReplaySettings) -> None:
         if (settings.bootstrap, settings.prefix) == (target.bootstrap, target.prefix):
             raise SettingsError(f"a replay goes under a prefix of its own, not {target.prefix!r}: give another --into")
         self._settings = settings
         self._target = target
-        self._run_id = run_id
-        self._checkpoints = Checkpoints(checkpoints, run_id, keep=keep)
-        self._until = until
+        self._told = told
 
-    def run(self, told: Callable[[Replayed], None], stopping: Callable[[], bool] = lambda: False) -> None:
-        """Trains all steps; `told` hears of each.
+    def run(
+        self,
+        surveyed: Callable[[Survey, Outcome], None],
+        trained: Callable[[Replayed], None],
+        stopping: Stopping = lambda: False,
+        *,
+        dry_run: bool = False,
+    ) -> Outcome:
+        """Trains all steps.
+
+        Args:
+            surveyed: hears first what of all that is needed is there.
+            trained: hears of each step.
+            dry_run: nothing is trained, or written.
 
         Raises:
-            ReplayError: no such run, not one of this algorithm, or the log has not all of it any more.
+            ReplayError: no such run, not one of this algorithm, the new run's name is taken, the log lacks some of it,
+                or the reward function fails.
         """
-        history = self._history()
+        asked = self._told.reward
+        function = None
+        if asked is not None:
+            seconds, key = self._told.reward_seconds, self._told.primary_key
+            function = RewardFunction(asked, seconds=seconds, primary_key=key)
+        reassembler: Reassembler | None = None
+        try:
+            job = self._prepare(stopping)
+            surveyed(job.found, job.outcome)
+            self._check(job.found)
+            job.outcome.stopped = stopping()
+            if dry_run or job.outcome.stopped:
+                return job.outcome
+            if not self._told.recorded:
+                reassembler = Reassembler(self._settings, self._told.changes)
+            answers = None
+            if function is not None and reassembler is not None:
+                answers = self._ask(function, job, reassembler, stopping)
+            self._train(job, reassembler, answers, trained, stopping)
+            return job.outcome
+        finally:
+            if reassembler is not None:
+                reassembler.close()
+            if function is not None:
+                function.close()
+
+    def _prepare(self, stopping: Stopping) -> _Job:
+        asked = self._told
+        history = history_of(self._settings, asked.run_id)
         manifest = history.manifest
         assert manifest is not None
-        steps = [s for s in history.steps if s.window.samples and (self._until is None or s.step <= self._until)]
-        first = {weights.version: weights for weights in history.published}
-        algorithm, window = _algorithm(manifest)
-        base = manifest.base_weights
-        if base is None or not Path(base.uri).is_dir():
-            raise ReplayError(
-                f"the base weights of run {self._run_id} are gone: {base.uri if base else 'none recorded'}"
-            )
-        reader = StepReader(self._settings, steps)
-        torch.set_num_threads(manifest.threads)
-        torch.manual_seed(manifest.seed)  # pyright: ignore[reportUnknownMemberType]
-        algorithm.load(Path(base.uri))
+        selection = self._select(history)
+        begins = beginning_of(manifest, selection.before, from_base=asked.from_base)
+        algorithm, window = algorithm_of(manifest, asked.changes.level)
+        refuse_known(self._target, asked.name)
+        checkpoints = Checkpoints(asked.checkpoints, asked.name, keep=asked.keep)
+        checkpoints.refuse_foreign()
+        plan = planned(history.steps, selection.steps, offline=asked.changed)
+        found = survey(self._settings, plan, sources=not asked.recorded, stopping=stopping)
+        offline = asked.changed or not begins.exact or bool(found.gone)
+        outcome = Outcome(offline, selection.cut)
+        published = {weights.version: weights for weights in history.published}
+        return _Job(manifest, plan, found, begins, algorithm, window, checkpoints, published, outcome)
+
+    def _select(self, history: History) -> Selection:
+        asked = self._told
+        start = None if asked.start is None else places_of(self._settings, asked.start, "from")
+        end = None if asked.end is None else places_of(self._settings, asked.end, "to")
+        if asked.until is not None:
+            end = Places({}, asked.until + 1)
+        steps = [step for step in history.steps if step.window.samples]
+        selection = select(steps, start, end)
+        if selection.cut:
+            log.info("steps across a bound are left out: %s", ", ".join(map(str, selection.cut)))
+        log.info("run %s has %s", asked.run_id, told(steps))
+        return selection
+
+    def _check(self, found: Survey) -> None:
+        if found.whole or self._told.allow_missing:
+            return
+        advice = "--allow-missing leaves out what is gone (offline), --from and --to choose other steps"
+        if not found.gone and not self._told.changed:
+            advice = "--recorded trains trajectories as they stand; --allow-missing those that cannot be made again"
+        raise ReplayError(f"{'; '.join(found.lines()[1:])}. {advice}")
+
+    def _ask(self, function: RewardFunction, job: _Job, reassembler: Reassembler, stopping: Stopping) -> Answers:
+        """The rewards of all trajectories, before anything is trained or written."""
+        answers: dict[At, list[Reward]] = {}
+        reader = self._reader(job)
+        for number, step in enumerate(job.plan, 1):
+            recorded = [r for at, r in reader.read(step.wanted).items() if at not in job.found.sourceless]
+            found = reassembler.find(recorded)
+            subjects = [reassembler.subject(r, found) for r in recorded]
+            given = function(subjects, stopping)
+            answers |= {r.at: rewards for r, rewards in zip(recorded, given, strict=True)}
+            log.info("rewards of %d of %d steps", number, len(job.plan))
+        return answers
+
+    def _train(
+        self,
+        job: _Job,
+        reassembler: Reassembler | None,
+        answers: Answers | None,
+        trained: Callable[[Replayed], None],
+        stopping: Stopping,
+    ) -> None:
+        asked, begins = self._told, job.begins
+        begins.load(job.algorithm, job.manifest)
         create_topics(self._target)
-        self._checkpoints.refuse_foreign()
-        publisher = Publisher(self._target, self._run_id, stopping)
+        publisher = Publisher(self._target, asked.name, stopping)
         try:
-            adopted = self._checkpoints.adopt(Path(base.uri), manifest.policy, base.version)
-            self._checkpoints.use(adopted)
-            publisher.publish([_manifest(manifest, adopted), resources_update(adopted, self._run_id, 0)])
-            for step in steps:
+            adopted = job.checkpoints.adopt(Path(begins.base.uri), job.manifest.policy, begins.base.version)
+            job.checkpoints.use(adopted)
+            offline = job.outcome.offline
+            new = manifest_of(job.manifest, asked, begins, adopted, self._settings.prefix, offline=offline)
+            publisher.publish([new, resources_update(adopted, asked.name, 0)])
+            trainer = StepTrainer(
+                asked,
+                job.algorithm,
+                job.window,
+                job.checkpoints,
+                publisher,
+                job.found,
+                job.outcome,
+                reassembler,
+                answers,
+            )
+            reader = self._reader(job)
+            for step in job.plan:
                 if stopping():
-                    return
-                told(self._step(step, reader, algorithm, window, publisher, first.get(step.policy_version)))
+                    job.outcome.stopped = True
+                    break
+                trained(trainer.train(step, reader.read(step.wanted), job.published.get(step.step.policy_version)))
         finally:
             publisher.close()
 
-    def _history(self) -> History:
-        partition_ids(self._settings, self._settings.topic("training"))
-        history = read_history(self._settings, self._run_id, "")
-        if history.manifest is None:
-            raise ReplayError(f"the log knows no run {self._run_id} under prefix {self._settings.prefix!r}")
-        return read_history(self._settings, self._run_id, history.manifest.policy)
-
-    def _step(
-        self,
-        step: TrainingStep,
-        reader: StepReader,
-        algorithm: Algorithm,
-        window: WindowSettings,
-        publisher: Publisher,
-        first: Weights | None,
-    ) -> Replayed:
-        windows = ReplayWindows(window, [(p.partition, p.offset) for p in step.window.samples])
-        started = wall_us()
-        trained = algorithm.train(groups_of(step, reader.read(step)), windows)
-        if trained is None:
-            raise ReplayError(f"step {step.step}: nothing of its window is trained now")
-        same = repeated(step, windows)
-        weights = self._checkpoints.write(
-            algorithm.weights(), step.policy, step.policy_version, first and first.base_model
-        )
-        record = msgspec.structs.replace(
-            step,
-            window=same,
-            state=None,
-            metrics=trained.metrics,
-            staleness={str(k): n for k, n in sorted(trained.staleness.items())},
-            started_at=started,
-            ended_at=wall_us(),
-        )
-        publisher.publish([resources_update(weights, self._run_id, step.step), record])
-        self._checkpoints.prune()
-        return Replayed(
-            step.step, step.policy_version, len(step.window.samples), None if first is None else _same(first, weights)
-        )
-
-
-def _same(first: Weights, second: Weights) -> bool:
-    def tensors(weights: Weights) -> dict[str, str]:
-        return {name: digest for name, digest in weights.sha256.items() if name.endswith(".safetensors")}
-
-    return tensors(first) == tensors(second)
-
-
-def _manifest(manifest: RunManifest, base: Weights) -> RunManifest:
-    return msgspec.structs.replace(
-        manifest, base_weights=base, parent=ParentRun(run_id=manifest.run_id, step=0), created_at=wall_us()
-    )
-
-
-def _algorithm(manifest: RunManifest) -> tuple[Algorithm, WindowSettings]:
-    if manifest.algorithm != Grpo.name:
-        raise ReplayError(f"run {manifest.run_id} was trained by {manifest.algorithm}; replay knows {Grpo.name}")
-    settings: Mapping[str, Any] = json.loads(manifest.settings)
-    arithmetic = dict(settings["algorithm"])
-    if arithmetic.pop("ranks", 1) != 1:
-        raise ReplayError(f"run {manifest.run_id} was trained by several ranks, which replay does not start")
-    arithmetic["betas"] = tuple(arithmetic["betas"])
-    window = dict(settings["window"])
-    window["require_rewards"] = tuple(window.get("require_rewards", ()))
-    names = {"run_id": manifest.run_id, "policy": manifest.policy}
-    return Grpo(GrpoSettings(**arithmetic), manifest.policy), WindowSettings(**names, **window)
+    def _reader(self, job: _Job) -> SampleReader:
+        return SampleReader(self._settings, [at for step in job.plan for at in step.wanted])
