@@ -138,9 +138,10 @@ class Weights(Part, kw_only=True, tag="headrace.Weights", tag_field="-type"):
     transport: str = "file"
     uri: str  # a Hugging Face directory, never overwritten
     format: str = "safetensors"  # safetensors or lora
-    base_model: str | None = None
+    base_model: str | None = None  # name of the base model, or of an adapter the directory of its base weights
     sha256: dict[str, str] = {}  # by file name
     bytes: int = 0
+    base_sha256: dict[str, str] = {}  # of the base weights of an adapter, by file name
 
 
 class ResourcesUpdate(Record, kw_only=True):

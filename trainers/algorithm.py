@@ -45,7 +45,11 @@ class Algorithm(Protocol):
         ...
 
     def weights(self) -> dict[str, Tensor]:
-        """The tensors to publish, under Hugging Face's names."""
+        """The tensors to publish, under the names of their checkpoint."""
+        ...
+
+    def adapter(self) -> dict[str, Any] | None:
+        """Its configuration in peft's format, where the weights are those of an adapter to the base weights."""
         ...
 
     def state(self) -> State:

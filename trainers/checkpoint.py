@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import safetensors.torch
 import torch
 from safetensors import safe_open
@@ -18,8 +19,11 @@ from torch import Tensor
 
 from headrace.schemas.records import TrainerState, Weights
 from headrace.streams.errors import HeadraceError
+from headrace.trainers.models.loading import ADAPTER_FILE
 
 WEIGHTS_FILE = "model.safetensors"
+CONFIG_FILE = "adapter_config.json"
+LORA = "lora"  # format of an adapter
 MANIFEST_FILE = "manifest.json"
 TEMPORARY = ".partial-"
 VERSION = "v"
@@ -56,6 +60,7 @@ class Checkpoints:
         self.keep = keep
         self._files: dict[str, str] = {}
         self._dtypes: dict[str, torch.dtype] = {}
+        self._base: Weights | None = None
         self._versions: list[Path] = []
         self._states: list[Path] = []
 
@@ -88,6 +93,7 @@ class Checkpoints:
         base = Path(adopted.uri)
         if not base.is_dir():
             raise CheckpointError(f"the run's base weights {base} are gone: start a new run with another --run")
+        self._base = adopted
         self._files, self._dtypes = {}, {}
         for file in sorted(base.iterdir()):
             if file.suffix == ".safetensors":
@@ -110,23 +116,48 @@ class Checkpoints:
             raise _unwritable(kept, error) from error
         return digest
 
-    def write(self, tensors: Mapping[str, Tensor], policy: str, version: int, base_model: str | None) -> Weights:
-        """A Hugging Face directory of these weights, in the dtypes of the base model, durable when this returns.
+    def write(
+        self,
+        tensors: Mapping[str, Tensor],
+        policy: str,
+        version: int,
+        base_model: str | None,
+        adapter: Mapping[str, Any] | None = None,
+    ) -> Weights:
+        """A directory of these weights, in the dtypes of the base model, durable when this returns.
+
+        Args:
+            adapter: its configuration, where the weights are those of an adapter to the base weights: the directory is
+                peft's then, and else Hugging Face's.
 
         Raises:
             CheckpointError: there is no space, or no right to write.
         """
         typed = {name: t.to(self._dtypes.get(name, t.dtype)).contiguous() for name, t in tensors.items()}
-        content = cast(Any, safetensors.torch).save(typed, metadata={"format": "pt"})
+        content: bytes = cast(Any, safetensors.torch).save(typed, metadata={"format": "pt"})
+        written = {WEIGHTS_FILE: content} if adapter is None else self._adapter_files(adapter, content)
         name = _fresh(f"{VERSION}{version:06d}")
         with _Writing(self.directory / name) as partial:
-            for file in self._files:
+            linked = self._files if adapter is None else {}
+            for file in linked:
                 _link(self._shared / file, partial / file)
-            _write(partial / WEIGHTS_FILE, content)
-            hashes = {**self._files, WEIGHTS_FILE: hashlib.sha256(content).hexdigest()}
+            for file, data in written.items():
+                _write(partial / file, data)
+            hashes = {**linked, **{file: hashlib.sha256(data).hexdigest() for file, data in written.items()}}
             weights_id = _write_manifest(partial, hashes)
         self._versions.append(self.directory / name)
-        return self._weights(policy, version, name, weights_id, hashes, base_model)
+        weights = self._weights(policy, version, name, weights_id, hashes, base_model)
+        return weights if adapter is None else self._of_base(weights)
+
+    def _adapter_files(self, adapter: Mapping[str, Any], content: bytes) -> dict[str, bytes]:
+        assert self._base is not None, "an adapter belongs to base weights"
+        config = {**adapter, "base_model_name_or_path": self._base.uri}
+        return {CONFIG_FILE: json.dumps(config, indent=2, sort_keys=True).encode(), ADAPTER_FILE: content}
+
+    def _of_base(self, weights: Weights) -> Weights:
+        assert self._base is not None
+        sums = {file: digest for file, digest in self._base.sha256.items() if file.endswith(".safetensors")}
+        return msgspec.structs.replace(weights, format=LORA, base_model=self._base.uri, base_sha256=sums)
 
     def loses_precision(self, tensors: Mapping[str, Tensor]) -> bool:
         """Whether `write` rounds these weights, so that the state has to hold them too."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -29,7 +29,7 @@ class CheckpointError(ValueError):
 
     Attributes:
         reason: a short name: uri, missing_file, unlisted_file, sha256, bytes, format, names, shape, dtype, not_finite,
-            lora.
+            lora, base.
     """
 
     def __init__(self, reason: str, message: str) -> None:
@@ -62,36 +62,58 @@ def directory_of(uri: str) -> Path:
 
 
 def read_checkpoint(uri: str, sha256: Mapping[str, str] | None = None) -> dict[str, TensorBytes]:
-    """All tensors of the safetensors files in a directory.
-
-    sha256: hex digest by file name. When given, each file named is checked, and a weight file that it does not name is
-    refused. The bytes that were hashed are the bytes returned, whatever happens to the path meanwhile.
+    """All tensors of the safetensors files in a directory; see `read_files`.
 
     Raises:
         CheckpointError: with a reason; nothing is returned of a checkpoint that is not whole.
     """
+    files = read_files(uri, sha256)
+    return parse_files(uri, {name: files[name] for name in files if name.endswith(".safetensors")})
+
+
+def read_files(uri: str, sha256: Mapping[str, str] | None = None, also: Sequence[str] = ()) -> dict[str, memoryview]:
+    """The content of the safetensors files in a directory, by name.
+
+    Args:
+        sha256: hex digest by file name. When given, each file named is checked, and a weight file that it does not name
+            is refused. The bytes that were hashed are the bytes returned, whatever happens to the path meanwhile.
+        also: further files that must be there.
+
+    Raises:
+        CheckpointError: with a reason.
+    """
     directory = directory_of(uri)
     files = sorted(p.name for p in directory.glob("*.safetensors"))
     listed = dict(sha256 or {})
-    for name in listed:
+    for name in (*listed, *also):
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise CheckpointError("uri", f"{name!r} is no file name inside {uri}")
         if not (directory / name).is_file():
             raise CheckpointError("missing_file", f"{name} is missing in {uri}")
     if not files:
         raise CheckpointError("missing_file", f"no .safetensors file in {uri}")
-    tensors: dict[str, TensorBytes] = {}
-    for name in sorted({*files, *listed}):
+    contents: dict[str, memoryview] = {}
+    for name in sorted({*files, *listed, *also}):
         if listed and name not in listed:
             raise CheckpointError("unlisted_file", f"{name} in {uri} has no sha256 in the weights record")
-        content = _read(directory / name)
+        content = contents[name] = _read(directory / name)
         if listed and (found := hashlib.sha256(content).hexdigest()) != listed[name].lower():
             raise CheckpointError("sha256", f"{name} in {uri} has sha256 {found}, expected {listed[name]}")
-        if name in files:
-            for key, tensor in _parse(name, content):
-                if key in tensors:
-                    raise CheckpointError("names", f"tensor {key} stands in two files of {uri}")
-                tensors[key] = tensor
+    return contents
+
+
+def parse_files(uri: str, files: Mapping[str, memoryview]) -> dict[str, TensorBytes]:
+    """All tensors of safetensors files, by their content; `uri` is for messages.
+
+    Raises:
+        CheckpointError: format or names.
+    """
+    tensors: dict[str, TensorBytes] = {}
+    for name, content in files.items():
+        for key, tensor in _parse(name, content):
+            if key in tensors:
+                raise CheckpointError("names", f"tensor {key} stands in two files of {uri}")
+            tensors[key] = tensor
     return tensors
 
 

@@ -104,6 +104,9 @@ def _load(options: EngineOptions) -> tuple[Batcher, EngineServer]:
         in_flight=options.in_flight,
         wait_seconds=options.wait_ms / 1e3,
     )
-    names = {str(options.model), options.model.name}
-    server = EngineServer(backend, tokenizer, batcher, policy=options.policy, names=names, seed=options.seed)
+    model = str(options.model)
+    names = {model, options.model.name}
+    server = EngineServer(
+        backend, tokenizer, batcher, policy=options.policy, names=names, seed=options.seed, directory=model
+    )
     return batcher, server

@@ -18,11 +18,12 @@ import orjson
 from aiohttp import web
 
 from headrace.connectors.content_coding import NotReadable, TooLarge, UnknownEncoding
+from headrace.connectors.engine.adapter import LORA, merge, read_adapter, read_base
 from headrace.connectors.engine.answers import completion
 from headrace.connectors.engine.backend import Backend
 from headrace.connectors.engine.batching import Batcher, Generation
 from headrace.connectors.engine.chat import ChatTokenizer
-from headrace.connectors.engine.checkpoint import CheckpointError, read_checkpoint
+from headrace.connectors.engine.checkpoint import CheckpointError, TensorBytes, read_checkpoint
 from headrace.connectors.engine.chunks import ChunkMaker
 from headrace.connectors.engine.protocol import (
     ChatRequest,
@@ -56,19 +57,30 @@ class EngineServer:
 
     policy: the policy served, which is the model's name too; other names given are accepted as well.
     seed: of the requests that give none.
+    directory: the model's, where the weights that adapters belong to are looked for first.
 
     Attributes:
         on_loaded: called with version and weights_id after each load that changed something.
     """
 
     def __init__(
-        self, backend: Backend, tokenizer: ChatTokenizer, batcher: Batcher, *, policy: str, names: set[str], seed: int
+        self,
+        backend: Backend,
+        tokenizer: ChatTokenizer,
+        batcher: Batcher,
+        *,
+        policy: str,
+        names: set[str],
+        seed: int,
+        directory: str | None = None,
     ) -> None:
         self.policy, self.batcher = policy, batcher
         self.on_loaded: Callable[[int, str | None], None] = lambda version, weights_id: None
         self._backend, self._tokenizer = backend, tokenizer
         self._names = names | {policy}
         self._seeds = random.Random(seed)
+        self._directory = directory
+        self._base: tuple[dict[str, str], dict[str, TensorBytes]] | None = None
         self._loading = asyncio.Lock()
         self._identity = uuid.uuid4().hex
         self._answered = 0
@@ -137,9 +149,17 @@ class EngineServer:
             return self.loaded(changed=True, seconds=time.perf_counter() - began)
 
     def _prepare(self, weights: WeightsRequest) -> Any:
-        tensors = read_checkpoint(weights.uri, weights.sha256)
+        tensors = self._merged(weights) if weights.format == LORA else read_checkpoint(weights.uri, weights.sha256)
         self._backend.check(tensors)
         return self._backend.prepare(tensors)
+
+    def _merged(self, weights: WeightsRequest) -> dict[str, TensorBytes]:
+        adapter = read_adapter(weights.uri, weights.sha256)
+        # The last base stays in memory: the next version of an adapter has the same.
+        if self._base is None or self._base[0] != weights.base_sha256:
+            places = (self._directory, weights.base_model)
+            self._base = weights.base_sha256, read_base(places, weights.base_sha256)
+        return merge(self._base[1], adapter)
 
     def _check_model(self, name: str | None) -> None:
         if name is not None and name not in self._names:

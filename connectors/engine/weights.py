@@ -6,7 +6,10 @@ from typing import Any
 
 import msgspec
 
+from headrace.connectors.engine.adapter import LORA
 from headrace.connectors.engine.checkpoint import CheckpointError
+
+FORMATS = ("safetensors", LORA)
 
 
 class WeightsRequest(msgspec.Struct, forbid_unknown_fields=False):
@@ -19,6 +22,8 @@ class WeightsRequest(msgspec.Struct, forbid_unknown_fields=False):
     transport: str = "file"
     format: str = "safetensors"
     sha256: dict[str, str] = {}
+    base_model: str | None = None
+    base_sha256: dict[str, str] = {}
 
 
 class LoadedVersion(msgspec.Struct, frozen=True):
@@ -71,8 +76,8 @@ def is_loaded(weights: WeightsRequest, policy: str, version: int, weights_id: st
         raise WeightsRefused("policy", f"this engine serves policy {policy!r}, not {weights.policy!r}", 409)
     if weights.transport != "file":
         raise WeightsRefused("transport", f"transport {weights.transport!r} is not supported; use file", 422)
-    if weights.format != "safetensors":
-        raise WeightsRefused("lora", f"format {weights.format!r} is not supported here; publish full weights", 422)
+    if weights.format not in FORMATS:
+        raise WeightsRefused("format", f"format {weights.format!r} is not supported; use {' or '.join(FORMATS)}", 422)
     if weights.version < version:
         facts = f"version {weights.version} is older than the loaded {version}; a rollback is a new version"
         raise WeightsRefused("stale_version", facts, 409)

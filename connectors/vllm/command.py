@@ -45,6 +45,9 @@ def arguments(options: VllmOptions, port: int) -> list[str]:
         "--worker-extension-cls": ["headrace_vllm.WorkerExtension"],
         "--middleware": ["headrace_vllm.Middleware"],
     }
+    if "--enable-lora" in options.extra:
+        # Requests under the version before and under the new one run side by side.
+        flags["--max-loras"] = ["2"]
     given = {flag.split("=", 1)[0].replace("--no-", "--") for flag in options.extra if flag.startswith("--")}
     parts = ["-m", "vllm.entrypoints.openai.api_server"]
     for flag, values in flags.items():
@@ -53,10 +56,11 @@ def arguments(options: VllmOptions, port: int) -> list[str]:
     return [*parts, *options.extra]
 
 
-def variables(options: VllmOptions, events: int, environment: Mapping[str, str]) -> dict[str, str]:
+def variables(options: VllmOptions, events: int, scratch: str, environment: Mapping[str, str]) -> dict[str, str]:
     """The server's environment; what the user has set for vLLM stays.
 
     events: the file descriptor that the middleware reports loads to.
+    scratch: a folder of this server alone, for adapters.
     """
     defaults = {
         "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -72,6 +76,7 @@ def variables(options: VllmOptions, events: int, environment: Mapping[str, str])
         "HEADRACE_POLICY": options.policy,
         "HEADRACE_IN_FLIGHT": options.in_flight,
         "HEADRACE_EVENTS_FD": str(events),
+        "HEADRACE_SCRATCH": scratch,
         "HEADRACE_DIE_WITH_PARENT": str(os.getpid()),
     }
     return {**defaults, **environment, **ours}

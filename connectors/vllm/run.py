@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
@@ -84,23 +85,24 @@ async def _server(
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(events), os.fdopen(reading, "rb", 0)
     )
-    try:
-        process = await asyncio.create_subprocess_exec(
-            python,
-            *arguments(options, port),
-            env=variables(options, writing, os.environ),
-            stdin=asyncio.subprocess.DEVNULL,
-            # stdout carries the ready line alone.
-            stdout=sys.stderr.fileno(),
-            pass_fds=[writing],
-            start_new_session=True,
-        )
-    finally:
-        os.close(writing)
-    try:
-        yield process, events
-    finally:
-        await _stop(process)
+    with tempfile.TemporaryDirectory(prefix="headrace-vllm-") as scratch:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                python,
+                *arguments(options, port),
+                env=variables(options, writing, scratch, os.environ),
+                stdin=asyncio.subprocess.DEVNULL,
+                # stdout carries the ready line alone.
+                stdout=sys.stderr.fileno(),
+                pass_fds=[writing],
+                start_new_session=True,
+            )
+        finally:
+            os.close(writing)
+        try:
+            yield process, events
+        finally:
+            await _stop(process)
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

@@ -62,10 +62,12 @@ def promote(
 
 
 def _verify(weights: "Weights") -> None:
-    from headrace.connectors.engine.checkpoint import CheckpointError, read_checkpoint
+    from headrace.connectors.engine.checkpoint import CheckpointError, is_finite, read_checkpoint
     from headrace.trainers.promotion.gate import PromotionRefusedError
 
     try:
-        read_checkpoint(weights.uri, weights.sha256)
+        tensors = read_checkpoint(weights.uri, weights.sha256)
     except CheckpointError as error:
         raise PromotionRefusedError(f"version {weights.version}: {error} ({error.reason})") from error
+    if odd := [name for name, tensor in tensors.items() if not is_finite(tensor)]:
+        raise PromotionRefusedError(f"version {weights.version}: {odd[0]} holds NaN or infinite values (not_finite)")

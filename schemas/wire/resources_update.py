@@ -442,6 +442,20 @@ def write_Weights(x: r.Weights, put: Put) -> None:
     put(b"\0")
     i23 = x.bytes
     put(SMALL[i23] if 0 <= i23 < LIMIT else long(i23))
+    s24 = x.base_sha256
+    if s24:
+        n25 = len(s24)
+        put(SMALL[n25] if 0 <= n25 < LIMIT else long(n25))
+        for k27, v26 in s24.items():
+            b28 = k27.encode()
+            n29 = len(b28)
+            put(SMALL[n29] if n29 < LIMIT else long(n29))
+            put(b28)
+            b30 = v26.encode()
+            n31 = len(b30)
+            put(SMALL[n31] if n31 < LIMIT else long(n31))
+            put(b30)
+    put(b"\0")
 
 
 def read_Weights(b: bytes, p: int) -> tuple[r.Weights, int]:
@@ -583,8 +597,58 @@ def read_Weights(b: bytes, p: int) -> tuple[r.Weights, int]:
         f37, p = read_long(b, p, f37)
     else:
         f37 = SIGNED[f37]
+    f38: Any = {}
+    while True:
+        n39 = b[p]
+        p += 1
+        if n39 > 127:
+            n39, p = read_long(b, p, n39)
+        else:
+            n39 = SIGNED[n39]
+        if n39 == 0:
+            break
+        if n39 < 0:
+            n39 = -n39
+            _, p = read_long(b, p + 1, b[p])
+        for _ in range(n39):
+            n42 = b[p]
+            if not n42 & 0x81:
+                q44 = p + 1
+                p = q44 + (n42 >> 1)
+                k41 = b[q44:p].decode()
+            elif not n42 & 1 and (m43 := b[p + 1]) < 128:
+                q44 = p + 2
+                p = q44 + (n42 >> 1 & 0x3F | m43 << 6)
+                k41 = b[q44:p].decode()
+            else:
+                n42, p = read_length(b, p + 1, n42)
+                k41 = b[p : p + n42].decode()
+                p += n42
+            n45 = b[p]
+            if not n45 & 0x81:
+                q47 = p + 1
+                p = q47 + (n45 >> 1)
+                v40 = b[q47:p].decode()
+            elif not n45 & 1 and (m46 := b[p + 1]) < 128:
+                q47 = p + 2
+                p = q47 + (n45 >> 1 & 0x3F | m46 << 6)
+                v40 = b[q47:p].decode()
+            else:
+                n45, p = read_length(b, p + 1, n45)
+                v40 = b[p : p + n45].decode()
+                p += n45
+            f38[k41] = v40
     return r.Weights(
-        policy=f1, version=f5, weights_id=f6, transport=f10, uri=f14, format=f18, base_model=f22, sha256=f27, bytes=f37
+        policy=f1,
+        version=f5,
+        weights_id=f6,
+        transport=f10,
+        uri=f14,
+        format=f18,
+        base_model=f22,
+        sha256=f27,
+        bytes=f37,
+        base_sha256=f38,
     ), p
 
 

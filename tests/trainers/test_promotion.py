@@ -75,9 +75,11 @@ def test_promote_and_roll_back(settings: Settings, make_model: Make, tmp_path: P
     versions = [base] + [
         checkpoints.write({name: t + i for name, t in tensors.items()}, POLICY, i, None) for i in (1, 2, 3)
     ]
+    endless = {name: t / 0 for name, t in tensors.items()}
+    versions.append(checkpoints.write(endless, POLICY, 4, None))
     manifest = RunManifest(run_id=RUN, algorithm="grpo", policy=POLICY, base_weights=base, created_at=0)
     updates = [resources_update(w, RUN, w.version) for w in versions]
-    rewards = {1: 0.5, 2: 0.75, 3: 0.25}
+    rewards = {1: 0.5, 2: 0.75, 3: 0.25, 4: 1.0}
     validations = [val(version, i, reward) for version, reward in rewards.items() for i in range(3)]
     produce(settings, [manifest, *updates, *validations])
 
@@ -108,4 +110,5 @@ def test_promote_and_roll_back(settings: Settings, make_model: Make, tmp_path: P
     assert torch.equal(load_file(Path(now.uri) / "model.safetensors")["lm_head.weight"], tensors["lm_head.weight"] + 1)
     (Path(versions[3].uri) / "model.safetensors").write_bytes(b"broken")
     assert "sha256" in promote(3, "--min-reward", "0")[1]
+    assert "not_finite" in promote(4)[1]
     assert len(channel()) == 3

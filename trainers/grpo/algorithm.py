@@ -21,6 +21,7 @@ from headrace.trainers.grpo.assigning import Assigner, Estimator, Sample, of_gro
 from headrace.trainers.grpo.learner import GrpoLearner, Learner
 from headrace.trainers.grpo.settings import GrpoSettings
 from headrace.trainers.models.loading import load_causal_lm, read_tensors
+from headrace.trainers.models.lora import adapter_config
 from headrace.trainers.ranks import Ranks
 from headrace.trainers.samples import SampleRules, token_rows
 from headrace.trainers.window import Windows
@@ -53,7 +54,7 @@ class Grpo:
 
     def _learner_of(self, directory: Path) -> Learner:
         reference = load_causal_lm(directory) if self._settings.needs_reference else None
-        return GrpoLearner(load_causal_lm(directory), self._settings, reference, self._ranks)
+        return GrpoLearner(load_causal_lm(directory, lora=self._settings.lora), self._settings, reference, self._ranks)
 
     @property
     def learner(self) -> Learner:
@@ -125,6 +126,10 @@ class Grpo:
     def weights(self) -> dict[str, Tensor]:
         """The tensors to publish."""
         return self.learner.weights()
+
+    def adapter(self) -> dict[str, Any] | None:
+        """See `Algorithm.adapter`."""
+        return None if self._settings.lora is None else adapter_config(self._settings.lora)
 
     def state(self) -> State:
         """The optimizer's moments, its number of steps, the running baseline, and torch's random state."""

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from headrace.trainers.grpo.settings import GrpoSettings
+from headrace.trainers.grpo.settings import GrpoSettings, settings_from
 from headrace.trainers.ranks import GlooRanks, RankLostError, Ranks
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def follow(given: dict[str, Any], rank: int) -> None:
     from headrace.trainers.grpo.algorithm import Grpo
 
     torch.set_num_threads(int(given["threads"]))
-    settings = GrpoSettings(**(given["settings"] | {"betas": tuple(given["settings"]["betas"])}))
+    settings = settings_from(given["settings"])
     ranks = GlooRanks(rank, int(given["size"]), given["store"])
     algorithm = Grpo(settings, "", ranks)
     while True:

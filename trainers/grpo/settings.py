@@ -1,5 +1,6 @@
 """What a step's arithmetic depends on, and the named settings of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ from headrace.trainers.advantages.estimators import EPSILON, GAE, check_advantag
 from headrace.trainers.losses.aggregation import AGGREGATIONS
 from headrace.trainers.losses.policy import check_loss
 from headrace.trainers.losses.scores import check_kl
+from headrace.trainers.models.lora import LoraSettings, lora_from
 from headrace.trainers.rows import Level
 from headrace.trainers.samples import check_over_long
 from headrace.trainers.window_settings import WindowSettings
@@ -53,6 +55,7 @@ class GrpoSettings:
         micro_batch_tokens: most tokens that go through the model at once, padding included.
         packing: rows lie one behind the other instead of padded to the longest.
         baseline_decay: what of the running baseline of ungrouped samples stays, a window.
+        lora: of the adapter that is trained instead of all weights.
     """
 
     lr: float = 1e-3
@@ -88,6 +91,7 @@ class GrpoSettings:
     micro_batch_tokens: int = 16384
     packing: bool = False
     baseline_decay: float = 0.9
+    lora: LoraSettings | None = None
 
     def __post_init__(self) -> None:
         check_advantage(self.advantage)
@@ -190,6 +194,12 @@ def settings_of_objective(objective: str, **given: Any) -> GrpoSettings:
     if chosen.get("aggregation", "token_sum") != "token_sum":
         preset.pop("token_divisor", None)
     return GrpoSettings(**(preset | chosen))
+
+
+def settings_from(given: Mapping[str, Any]) -> GrpoSettings:
+    """The settings as a run's manifest has them."""
+    lists = {"betas": tuple(given["betas"]), "lora": lora_from(given.get("lora"))}
+    return GrpoSettings(**{**given, **lists})
 
 
 def window_policies(objective: str) -> dict[str, str]:

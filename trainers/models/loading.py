@@ -12,8 +12,10 @@ from torch import Tensor, nn
 
 from headrace.streams.errors import HeadraceError
 from headrace.trainers.models.llama import Llama, LlamaSettings
+from headrace.trainers.models.lora import LoraSettings, add_adapter
 
 POLL_SECONDS = 0.05
+ADAPTER_FILE = "adapter_model.safetensors"
 PACK_LIMIT = 4096  # transformers' attention over packed sequences is dense
 
 
@@ -52,17 +54,27 @@ class ModelError(HeadraceError):
     """The directory holds no model that can be loaded."""
 
 
-def load_causal_lm(directory: Path, *, dtype: torch.dtype = torch.float32) -> CausalLM:
+def load_causal_lm(
+    directory: Path, *, dtype: torch.dtype = torch.float32, lora: LoraSettings | None = None
+) -> CausalLM:
     """The model of a Hugging Face directory, in evaluation mode (no dropout).
+
+    Args:
+        lora: of the adapter that alone is trained then.
 
     Raises:
         ModelError: no config, no safetensors, or tensors that do not fit the config.
+        SettingsError: see `add_adapter`.
     """
-    config = read_config(directory)
-    settings = LlamaSettings.from_config(config)
+    settings = LlamaSettings.from_config(read_config(directory))
+    model: CausalLM
     if settings is None:
-        return _Transformers(directory, dtype)
-    return _Native(settings, read_tensors(directory), directory, dtype)
+        model = _Transformers(directory, dtype)
+    else:
+        model = _Native(settings, read_tensors(directory), directory, dtype)
+    if lora is not None:
+        add_adapter(model.module, lora)
+    return model
 
 
 def wait_for_model(directory: Path, seconds: float, stop: threading.Event) -> bool:
@@ -95,7 +107,10 @@ def read_config(directory: Path) -> dict[str, Any]:
 
 
 def weight_files(directory: Path) -> list[Path]:
-    """The safetensors files of the model: one, or those that the index names."""
+    """The safetensors files of the model: one, or those that the index names, or of an adapter its one."""
+    adapter = directory / ADAPTER_FILE
+    if adapter.exists():
+        return [adapter]
     index = directory / "model.safetensors.index.json"
     if index.exists():
         return [directory / name for name in sorted(set(json.loads(index.read_text())["weight_map"].values()))]
@@ -106,7 +121,7 @@ def weight_files(directory: Path) -> list[Path]:
 
 
 def read_tensors(directory: Path) -> dict[str, Tensor]:
-    """All tensors of the model's safetensors files, by name."""
+    """All tensors of the safetensors files of a model or an adapter, by name."""
     tensors: dict[str, Tensor] = {}
     for path in weight_files(directory):
         tensors.update(cast(Any, safetensors.torch).load_file(path))

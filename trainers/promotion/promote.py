@@ -155,4 +155,7 @@ def _copy(source: Weights, channel: str, version: int, *, known: bool) -> Weight
     directory = Path(source.uri)
     # Beside the folders of the runs, where engines see it too.
     copies = Checkpoints(directory.parent.parent, f"channel-{channel}", keep=2)
-    return msgspec.structs.replace(copies.adopt(directory, channel, version), base_model=source.base_model)
+    copy = copies.adopt(directory, channel, version)
+    # The base of an adapter stays with its run, which never removes it.
+    kept = {"base_model": source.base_model, "format": source.format, "base_sha256": source.base_sha256}
+    return msgspec.structs.replace(copy, **kept)

@@ -18,6 +18,7 @@ from headrace.trainers.checkpoint import State
 from headrace.trainers.figures import window_figures
 from headrace.trainers.losses import logprobs_and_entropy
 from headrace.trainers.models.loading import CausalLM, load_causal_lm, read_tensors
+from headrace.trainers.models.lora import adapter_config, trained_parameters
 from headrace.trainers.optimizer import AdamW
 from headrace.trainers.sft.rendering import Renderer
 from headrace.trainers.sft.samples import MARKED, ImitationRules, imitated_rows
@@ -46,9 +47,9 @@ class Sft:
 
     def load(self, directory: Path) -> None:
         """Takes the weights and the chat template of a Hugging Face directory, and a fresh optimizer."""
-        model = self._loaded = load_causal_lm(directory)
+        model = self._loaded = load_causal_lm(directory, lora=self._settings.lora)
         self._renderer = load_renderer(directory)
-        self.parameters = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
+        self.parameters = trained_parameters(model.module)
         self.optimizer = AdamW(self.parameters, betas=self._settings.betas, weight_decay=self._settings.weight_decay)
 
     @property
@@ -138,6 +139,10 @@ class Sft:
     def weights(self) -> dict[str, Tensor]:
         """The tensors to publish."""
         return {name: parameter.detach() for name, parameter in self.parameters.items()}
+
+    def adapter(self) -> dict[str, Any] | None:
+        """See `Algorithm.adapter`."""
+        return None if self._settings.lora is None else adapter_config(self._settings.lora)
 
     def state(self) -> State:
         """The optimizer's moments, its number of steps, and torch's random state."""

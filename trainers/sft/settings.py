@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from headrace.streams.errors import InvalidValueError, SettingsError
 from headrace.trainers.losses import AGGREGATIONS
+from headrace.trainers.models.lora import LoraSettings
 from headrace.trainers.rows import Level
 
 RECORDED = ("own", "always", "never")
@@ -21,6 +22,7 @@ class SftSettings:
         level: rows from `transition`s (one an answer) or from the `trajectory`.
         max_row_tokens: longer rows are dropped as too_long.
         micro_batch_tokens: most tokens that go through the model at once, padding included.
+        lora: of the adapter that is trained instead of all weights.
     """
 
     lr: float = 1e-4
@@ -33,6 +35,7 @@ class SftSettings:
     level: Level = "trajectory"
     micro_batch_tokens: int = 16384
     max_row_tokens: int = 32768
+    lora: LoraSettings | None = None
 
     def __post_init__(self) -> None:
         if self.aggregation not in AGGREGATIONS:

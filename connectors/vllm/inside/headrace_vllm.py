@@ -8,13 +8,19 @@ Runs in vLLM's own environment, which holds none of Headrace's dependencies; thi
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import os
 import sys
 import time
 import types
-from typing import Any
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
 
 # The package's folder without its front door, which would import what this environment lacks.
 if "headrace" not in sys.modules:
@@ -22,24 +28,45 @@ if "headrace" not in sys.modules:
     package.__path__ = [os.environ["HEADRACE_PACKAGE"]]
     sys.modules["headrace"] = package
 
+from headrace_adapters import Adapters
+
+from headrace.connectors.engine.adapter import LORA, Adapter, fits, merge, read_adapter, read_base
 from headrace.connectors.engine.checkpoint import (
     CheckpointError,
+    Signature,
     TensorBytes,
+    parse_files,
     read_checkpoint,
+    read_files,
     signature,
     verify,
 )
-from headrace.connectors.engine.weights import LoadedVersion, WeightsRefused, is_loaded, parse_weights
+from headrace.connectors.engine.weights import (
+    LoadedVersion,
+    WeightsRefused,
+    WeightsRequest,
+    is_loaded,
+    parse_weights,
+)
 
 log = logging.getLogger("vllm.headrace")
 GENERATING = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/inference/")
 
 
+class Version(NamedTuple):
+    """What a policy serves."""
+
+    version: int
+    weights_id: str | None
+
+
 class WorkerExtension:
     """Methods added to vLLM's worker."""
 
-    def headrace_load(self, uri: str, sha256: dict[str, str]) -> dict[str, Any]:
+    def headrace_load(self, uri: str, sha256: dict[str, str], base: dict[str, Any] | None = None) -> dict[str, Any]:
         """Verifies a checkpoint, then loads the very bytes that were verified.
+
+        base: uri and sha256 of the weights that an adapter at `uri` is merged into; None for full weights.
 
         Returns {"loaded": number of tensors}, or {"reason", "message"} where nothing was touched.
         """
@@ -50,7 +77,11 @@ class WorkerExtension:
         model = worker.model_runner.get_model()
         tied = bool(getattr(worker.model_config.hf_text_config, "tie_word_embeddings", False))
         try:
-            tensors = read_checkpoint(uri, sha256)
+            if base is None:
+                tensors = read_checkpoint(uri, sha256)
+            else:
+                places = (worker.model_config.model, base["uri"])
+                tensors = merge(read_base(places, base["sha256"]), read_adapter(uri, sha256))
             if not hasattr(worker, "headrace_signature"):
                 worker.headrace_signature = signature(read_checkpoint(worker.model_config.model))
             verify(tensors, worker.headrace_signature, frozenset({"lm_head.weight"}) if tied else frozenset())
@@ -86,8 +117,10 @@ def _pack_tied_heads(model: Any) -> None:
 class Middleware:
     """ASGI middleware of the API server: Headrace's two routes, a gate while weights change, and the stamps.
 
-    Requests that come during a load wait for it. Those under way finish first (wait), go on with the new weights
-    (keep) or end with finish_reason abort (abort); where they went on, min and max differ.
+    Requests that come during a load of full weights wait for it. Those under way finish first (wait), go on with the
+    new weights (keep) or end with finish_reason abort (abort); where they went on, min and max differ. An adapter is
+    loaded beside the one before, where the server was started with --enable-lora: nothing waits, and each request is
+    answered under the adapter that it began with.
     """
 
     def __init__(self, app: Any) -> None:
@@ -95,7 +128,11 @@ class Middleware:
         self.policy = os.environ["HEADRACE_POLICY"]
         self.in_flight = os.environ["HEADRACE_IN_FLIGHT"]
         self.events = int(os.environ["HEADRACE_EVENTS_FD"])
-        self.version, self.weights_id = 0, None
+        self.scratch = Path(os.environ["HEADRACE_SCRATCH"])
+        self.served = self.full = Version(0, None)
+        self.base: dict[str, str] | None = None  # checksums of the full weights in the workers, once somebody asks
+        self.signature: Signature = {}
+        self.adapters: Adapters | None = None
         self.broken: str | None = None
         self.running = 0
         self.open = asyncio.Event()
@@ -111,7 +148,7 @@ class Middleware:
         elif path == "/headrace/load_weights" and scope["method"] == "POST":
             await _answer(send, *await self._load_route(scope, await _body(receive)))
         elif path == "/headrace/weights" and scope["method"] == "GET":
-            await _answer(send, 200, {"policy": self.policy, "version": self.version, "weights_id": self.weights_id})
+            await _answer(send, 200, {"policy": self.policy, **self.served._asdict()})
         elif self.broken and (path == "/health" or path.startswith(GENERATING)):
             await _answer(send, 503, {"error": {"message": self.broken, "type": "server_error", "code": 503}})
         elif scope["method"] == "POST" and path.startswith(GENERATING):
@@ -120,55 +157,124 @@ class Middleware:
             await self.app(scope, receive, send)
 
     async def _generate(self, scope: dict, receive: Any, send: Any) -> None:
+        raw = None
         await self.open.wait()
-        oldest = self.version
+        while self.adapters is not None and raw is None:
+            raw = await _body(receive)
+            await self.open.wait()
+        # From here to the call of the server nothing is awaited: version and adapter belong together.
+        began, adapter = self.full, None
+        if raw is not None and self.adapters is not None:
+            raw, adapter = self.adapters.choose(raw)
+            scope, receive = _with_body(scope, receive, raw)
+            if adapter is not None:
+                began = Version(adapter.version, adapter.weights_id)
+                adapter.running += 1
         self.running += 1
         self.idle.clear()
         try:
-            await self.app(scope, receive, _Stamping(send, lambda: self._stamp(oldest)))
+            await self.app(scope, receive, _Stamping(send, lambda: self._stamp(began)))
         finally:
             self.running -= 1
+            if adapter is not None:
+                adapter.running -= 1
             if not self.running:
                 self.idle.set()
 
-    def _stamp(self, oldest: int) -> bytes:
-        stamp = {"policy_version": {"min": oldest, "max": self.version}, "weights_id": self.weights_id}
-        return json.dumps(stamp | {"logprobs_mode": "processed"}).encode()
+    def _stamp(self, began: Version) -> bytes:
+        # Only full weights change under a request.
+        newest = self.full if self.full.version > began.version else began
+        versions = {"min": began.version, "max": newest.version}
+        stamp = {"policy_version": versions, "weights_id": newest.weights_id, "logprobs_mode": "processed"}
+        return json.dumps(stamp).encode()
 
     async def _load_route(self, scope: dict, raw: bytes) -> tuple[int, dict[str, Any]]:
         try:
             weights = parse_weights(raw)
             async with self.loading:
                 began = time.perf_counter()
-                changed = not is_loaded(weights, self.policy, self.version, self.weights_id)
+                changed = not is_loaded(weights, self.policy, self.served.version, self.served.weights_id)
                 if changed:
                     self._tell({"loading_version": weights.version})
-                    await self._load(scope["app"].state.engine_client, weights)
-                    self._tell({"loaded_version": self.version, "weights_id": self.weights_id})
+                    await self._load(scope["app"].state, weights)
+                    self._tell({"loaded_version": self.served.version, "weights_id": self.served.weights_id})
                 seconds = round(time.perf_counter() - began, 6) if changed else 0.0
-                loaded = LoadedVersion(self.policy, self.version, self.weights_id, changed, seconds)
+                loaded = LoadedVersion(self.policy, *self.served, changed, seconds)
         except WeightsRefused as refused:
             log.warning("weights refused (%s): %s", refused.reason, refused)
-            self._tell({"loaded_version": self.version, "weights_id": self.weights_id})
+            self._tell({"loaded_version": self.served.version, "weights_id": self.served.weights_id})
             return refused.status, refused.body()
-        import msgspec
-
         return 200, msgspec.structs.asdict(loaded)
 
-    async def _load(self, engine: Any, weights: Any) -> None:
+    async def _load(self, state: Any, weights: WeightsRequest) -> None:
+        engine = state.engine_client
+        version = Version(weights.version, weights.weights_id)
+        lora_config = engine.vllm_config.lora_config
+        if weights.format == LORA and lora_config is not None:
+            if self.adapters is None:
+                self.adapters = Adapters(state.openai_serving_models, lora_config, self.policy, self.scratch)
+            await self._load_adapter(engine, self.adapters, weights, version)
+            self.served = version
+            await self.adapters.prune()
+            return
+        base = {"uri": weights.base_model, "sha256": weights.base_sha256} if weights.format == LORA else None
+        async with self._changing(engine, self.in_flight, weights):
+            await self._install(engine, weights.uri, weights.sha256, base)
+            self.base = {} if base is not None else _sums(weights.sha256)
+            self.served = self.full = version
+            if self.adapters is not None:
+                self.adapters.current = None
+        if self.adapters is not None:
+            await self.adapters.prune(0)
+
+    async def _load_adapter(self, engine: Any, adapters: Adapters, weights: WeightsRequest, version: Version) -> None:
+        try:
+            adapter = await asyncio.to_thread(self._read_adapter, engine.model_config.model, weights)
+        except CheckpointError as error:
+            raise WeightsRefused.broken(error) from error
+        adapters.check(adapter)
+        if self.base == weights.base_sha256:
+            await adapters.load(adapter, weights)
+            return
+        # Another base under a request would be neither of its versions: those under way end first.
+        async with self._changing(engine, "abort" if self.in_flight == "abort" else "wait", weights):
+            await self._install(engine, weights.base_model, weights.base_sha256, None)
+            self.base, self.full, adapters.current = _sums(weights.base_sha256), version, None
+            try:
+                await adapters.load(adapter, weights)
+            except WeightsRefused as refused:  # the old base is gone
+                raise RuntimeError(str(refused)) from refused
+
+    def _read_adapter(self, model: str, weights: WeightsRequest) -> Adapter:
+        adapter = read_adapter(weights.uri, weights.sha256)
+        if not self.signature:
+            files = read_files(model)
+            self.signature = signature(parse_files(model, files))
+            if self.base is None:
+                self.base = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+        fits(adapter, self.signature)
+        if not weights.base_sha256 or self.base != weights.base_sha256:
+            read_base((weights.base_model,), weights.base_sha256)  # raises before anything is paused
+        return adapter
+
+    async def _install(self, engine: Any, uri: str | None, sha256: dict[str, str], base: dict[str, Any] | None) -> None:
+        (result,) = await engine.collective_rpc("headrace_load", args=(uri, sha256, base))
+        if "reason" in result:
+            raise WeightsRefused(result["reason"], result["message"], 422)
+
+    @asynccontextmanager
+    async def _changing(self, engine: Any, in_flight: str, weights: WeightsRequest) -> AsyncGenerator[None]:
+        """Requests wait, or end, while the block changes the full weights; if it fails half-way nothing is served."""
         self.open.clear()
         try:
-            if self.in_flight == "wait":
+            if in_flight == "wait":
                 await self.idle.wait()
-            await engine.pause_generation(mode=self.in_flight, clear_cache=True)
-            if self.in_flight == "abort":
+            await engine.pause_generation(mode=in_flight, clear_cache=True)
+            if in_flight == "abort":
                 await self.idle.wait()
-            (result,) = await engine.collective_rpc("headrace_load", args=(weights.uri, weights.sha256))
-            if "reason" in result:
-                raise WeightsRefused(result["reason"], result["message"], 422)
+            yield
             # What was computed with the old weights must not be the prefix of a new request.
             await engine.reset_prefix_cache()
-            self.version, self.weights_id = weights.version, weights.weights_id
         except WeightsRefused:
             raise
         except BaseException as error:  # cancelled too: half-loaded weights must never serve
@@ -182,6 +288,21 @@ class Middleware:
 
     def _tell(self, event: dict[str, Any]) -> None:
         os.write(self.events, json.dumps(event).encode() + b"\n")
+
+
+def _sums(sha256: dict[str, str]) -> dict[str, str]:
+    return {name: digest for name, digest in sha256.items() if name.endswith(".safetensors")}
+
+
+def _with_body(scope: dict, receive: Any, raw: bytes) -> tuple[dict, Any]:
+    """The same request with another body; what comes after it is the client's going."""
+    headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"content-length"]
+    given = [{"type": "http.request", "body": raw, "more_body": False}]
+
+    async def again() -> dict:
+        return given.pop() if given else await receive()
+
+    return {**scope, "headers": [*headers, (b"content-length", str(len(raw)).encode())]}, again
 
 
 class _Stamping:
