@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli.flags import spread
+from headrace.cli.lora_flags import LoraFlags
 from headrace.cli.signals import stop_on_signal
 from headrace.cli.trainer_algorithms import apo, baseline, custom, fast
 from headrace.cli.trainer_diff import diff
@@ -60,6 +61,7 @@ def grpo(
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over a window (1).")] = None,
     mini_batches: Annotated[int | None, typer.Option(min=1, help="Optimizer steps a pass (1).")] = None,
     step: StepFlags,
+    lora: LoraFlags,
     packing: Annotated[bool, typer.Option(help="Rows lie one behind the other instead of padded.")] = False,
     goal: GoalFlags,
     threads: Threads = 1,
@@ -102,6 +104,7 @@ def grpo(
         epochs=epochs,
         mini_batches=mini_batches,
         packing=packing,
+        lora=lora.settings(run.seed),
         **step.values(),
     )
     window_settings = windows.settings(run, **window_policies(objective))

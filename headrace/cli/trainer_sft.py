@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from headrace.cli.flags import spread
+from headrace.cli.lora_flags import LoraFlags
 from headrace.cli.options import Bootstrap, Prefix, Registry, print_json, settings_of
 from headrace.cli.signals import stop_on_signal
 from headrace.cli.trainer_flags import (
@@ -55,6 +56,7 @@ def sft(
         str, typer.Option(help="Whose recorded token ids are used: own, always or never; else text is rendered.")
     ] = "own",
     optimizer: SlowerOptimizerFlags,
+    lora: LoraFlags,
     aggregation: Annotated[
         str, typer.Option(help="How token losses add up: token_mean, rollout_mean, row_mean or token_sum.")
     ] = "token_mean",
@@ -92,6 +94,7 @@ def sft(
         aggregation=aggregation,
         level=cast("RowLevel", level),
         max_row_tokens=max_row_tokens,
+        lora=lora.settings(run.seed),
         **asdict(optimizer),
     )
     run_settings = run.settings(threads=threads)
