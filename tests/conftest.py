@@ -1,11 +1,11 @@
 """Fixtures of the whole suite: one real broker a session, and settings with topics of their own for each test."""
 
-import json
 import os
-import subprocess
-import sys
+import signal
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,14 @@ import pytest
 
 from headrace.streams.kafka.admin import create_topics
 from headrace.streams.settings import Settings, load_settings
+from tests.processes import put_away, ready, start
 
 # Examples of a busy machine take as long as they take.
 hypothesis.settings.register_profile("busy", deadline=None)
 hypothesis.settings.load_profile("busy")
 
-COMMAND = str(Path(sys.executable).parent / "headrace")
+SECONDS = {"verl": 30.0, "slow": 12.0, "kafka": 2.0}
+"""What a test of a marker may take: the longest files start first, so that no worker ends long after the others."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,6 +37,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     chosen = [item for item in items if (item.get_closest_marker("alone") is not None) == (part == "alone")]
     config.hook.pytest_deselected(items=list(set(items) - set(chosen)))
+    if part == "beside":
+        seconds = Counter[Path]()
+        for item in chosen:
+            seconds[item.path] += next((s for name, s in SECONDS.items() if item.get_closest_marker(name)), 0.1)
+        chosen.sort(key=lambda item: -seconds[item.path])
     items[:] = chosen
 
 
@@ -62,18 +69,14 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         yield Kafka(given, 0)
         return
     data = tmp_path_factory.mktemp("kafka") / "data"
-    process = subprocess.Popen(
-        [COMMAND, "broker", "--port", "0", "--data", str(data)], stdout=subprocess.PIPE, text=True
-    )
+    process = start("broker", "--port", "0", "--data", str(data))
+    line = ready(process)
     try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line, "the broker did not start; its log is on stderr"
-        ready = json.loads(line)
-        yield Kafka(ready["bootstrap"], ready["pid"])
+        yield Kafka(line["bootstrap"], line["pid"])
     finally:
-        process.terminate()
-        process.wait(30)
+        put_away(process)  # nobody reads its data again, and a clean end of a thousand topics takes time
+        with suppress(ProcessLookupError):
+            os.kill(line["pid"], signal.SIGKILL)
 
 
 @pytest.fixture

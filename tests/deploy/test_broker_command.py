@@ -4,9 +4,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -20,21 +18,13 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from headrace.deploy.local.datadir import MARKER
 from headrace.deploy.local.ports import free_ports, is_free
-
-COMMAND = str(Path(sys.executable).parent / "headrace")
-DEADLINE_SECONDS = 60.0
+from tests.processes import Process, put_away, start
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
-Launch = Callable[..., subprocess.Popen[str]]
+DEADLINE_SECONDS = 60.0
+Launch = Callable[..., Process]
 
 
 @pytest.fixture
@@ -42,24 +32,22 @@ def launch() -> Iterator[Launch]:
     """Start `headrace broker` with arguments; what still runs at the end of the test is killed."""
     with ExitStack() as stack:
 
-        def start(*arguments: str) -> subprocess.Popen[str]:
-            pipe = subprocess.PIPE
-            process = subprocess.Popen([COMMAND, "broker", *arguments], stdout=pipe, stderr=pipe, text=True)
-            stack.callback(process.communicate)
-            stack.callback(process.kill)
+        def launched(*arguments: str) -> Process:
+            process = start("broker", *arguments, stderr=subprocess.PIPE)
+            stack.callback(put_away, process)
             return process
 
-        yield start
+        yield launched
 
 
-def ready_line(process: subprocess.Popen[str]) -> dict[str, Any]:
+def ready_line(process: Process) -> dict[str, Any]:
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line, process.communicate()[1]
     return json.loads(line)
 
 
-def refusal(process: subprocess.Popen[str]) -> str:
+def refusal(process: Process) -> str:
     """What a command that must fail says; it prints nothing on stdout."""
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 1
@@ -89,15 +77,16 @@ def read(bootstrap: str, topic: str, count: int) -> list[bytes]:
     consumer.subscribe([topic])
     values: list[bytes] = []
     try:
-        wait_for(lambda: values.extend(m.value() for m in consumer.consume(count, 0.5)) or len(values) >= count, topic)
+        until(lambda: values.extend(m.value() for m in consumer.consume(count, 0.5)) or len(values) >= count)
     finally:
         consumer.close()
     return values
 
 
-def test_topics_survive_a_kill_of_everything_and_the_directory_is_held_while_it_is_in_use(
+def test_topics_survive_a_kill_of_everything_and_transactions_are_ended_for_their_readers(
     launch: Launch, tmp_path: Path
 ) -> None:
+    """Beside it: the directory is held while it is in use, a dead broker is reported, Ctrl-C ends it cleanly."""
     data = str(tmp_path / "data")
     process = launch("--data", data)
     ready = ready_line(process)
@@ -119,11 +108,30 @@ def test_topics_survive_a_kill_of_everything_and_the_directory_is_held_while_it_
 
     process.kill()
     process.wait(10)
-    wait_for(lambda: not psutil.pid_exists(ready["pid"]), "the JVM outlived its owner")
+    until(lambda: not psutil.pid_exists(ready["pid"]), what="the JVM outlived its owner")
 
-    assert ready_line(launch("--data", data, "--port", port))["bootstrap"] == bootstrap
+    process = launch("--data", data, "--port", port)
+    ready = ready_line(process)
+    assert ready["bootstrap"] == bootstrap
     assert cluster_id(bootstrap) == before
     assert read(bootstrap, "kept", 2) == [b"one", b"two"]
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic("open", 2, 1)])["open"].result(20)
+    producer = open_transaction(bootstrap)
+    os.kill(ready["pid"], signal.SIGKILL)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "Kafka ended with exit code -9" in err
+    del producer
+
+    process = launch("--data", data)
+    ready = ready_line(process)  # which takes longer than the time-out of the transaction
+    until(lambda: stable_ends(ready["bootstrap"]) == [(2, 2), (2, 2)], what="the transaction hangs")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert not psutil.pid_exists(ready["pid"])
 
 
 def open_transaction(bootstrap: str) -> Producer:
@@ -132,43 +140,28 @@ def open_transaction(bootstrap: str) -> Producer:
     producer.init_transactions(20)
     producer.begin_transaction()
     for partition in (0, 1):
-        producer.produce("kept", b"never", partition=partition)
+        producer.produce("open", b"never", partition=partition)
     assert producer.flush(20) == 0
     return producer
 
 
 def stable_ends(bootstrap: str) -> list[tuple[int, int]]:
-    """Of each partition of `kept`: where readers with read_committed stop, and the end."""
+    """Of each partition of `open`: where readers with read_committed stop, and the end."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     latest = OffsetSpec.latest()
     ends: list[list[int]] = []
     for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
-        asked = {TopicPartition("kept", p): latest for p in (0, 1)}
+        asked = {TopicPartition("open", p): latest for p in (0, 1)}
         answers: dict[Any, Any] = admin.list_offsets(asked, isolation_level=level, request_timeout=10)
         ends.append([f.result().offset for _, f in sorted(answers.items(), key=lambda a: a[0].partition)])
     return list(zip(*ends, strict=True))
 
 
-def test_a_transaction_that_a_kill_left_open_is_ended_for_its_readers(launch: Launch, tmp_path: Path) -> None:
-    data = str(tmp_path / "data")
-    ready = ready_line(launch("--data", data))
-    admin = AdminClient({"bootstrap.servers": ready["bootstrap"]})
-    admin.create_topics([NewTopic("kept", 2, 1)])["kept"].result(20)
-    producer = open_transaction(ready["bootstrap"])
-    os.kill(ready["pid"], signal.SIGKILL)
-    time.sleep(1.0)  # the transaction's time-out passes
-    del producer
-
-    bootstrap = ready_line(launch("--data", data))["bootstrap"]
-    wait_for(lambda: stable_ends(bootstrap) == [(2, 2), (2, 2)], "the transaction hangs")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_it_cleanly_and_nothing_is_left(launch: Launch, number: signal.Signals) -> None:
+def test_sigterm_stops_it_cleanly_and_nothing_is_left(launch: Launch) -> None:
     process = launch()
     ready = ready_line(process)
     (owner,) = [p for p in Path(tempfile.gettempdir()).glob("headrace-broker-*") if _held_by(p, process.pid)]
-    process.send_signal(number)
+    process.terminate()
     _, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     assert not psutil.pid_exists(ready["pid"])
@@ -185,20 +178,12 @@ def _held_by(directory: Path, pid: int) -> bool:
 def test_a_signal_while_it_starts_leaves_nothing(launch: Launch, tmp_path: Path) -> None:
     process = launch("--data", str(tmp_path / "data"))
     children: list[psutil.Process] = []
-    wait_for(lambda: bool(children.extend(psutil.Process(process.pid).children()) or children), "no JVM was started")
+    until(lambda: bool(children.extend(psutil.Process(process.pid).children()) or children), what="no JVM was started")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     assert out == ""
     assert not any(child.is_running() for child in children)
-
-
-def test_a_dead_broker_is_reported(launch: Launch, tmp_path: Path) -> None:
-    process = launch("--data", str(tmp_path / "data"))
-    os.kill(ready_line(process)["pid"], signal.SIGKILL)
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == 1
-    assert "Kafka ended with exit code -9" in err
 
 
 def test_a_directory_of_someone_else_is_left_alone(launch: Launch, tmp_path: Path) -> None:
@@ -232,7 +217,7 @@ def test_the_registry_keeps_its_ids_when_it_is_killed(launch: Launch, tmp_path: 
     assert {address.ip.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
     process.kill()
     process.wait(10)
-    wait_for(lambda: not any(p.is_running() for p in processes), "a JVM outlived its owner")
+    until(lambda: not any(p.is_running() for p in processes), what="a JVM outlived its owner")
 
     again = ready_line(launch("--data", data, "--registry"))
     with urllib.request.urlopen(f"{again['registry']}/schemas/ids/{given}", timeout=10) as answer:

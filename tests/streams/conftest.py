@@ -1,10 +1,6 @@
 """Writing to and reading from the pipeline's topics, and processors as processes of their own."""
 
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,13 +8,13 @@ import pytest
 from headrace.schemas.records import Record
 from headrace.streams.codec import Codec
 from headrace.streams.kafka.admin import partition_ids
-from headrace.streams.kafka.clients import make_producer
+from headrace.streams.kafka.barrier import end_offsets
+from headrace.streams.kafka.clients import make_admin, make_producer
 from headrace.streams.kafka.messages import Message, MessageMaker
-from headrace.streams.kafka.reading import read_topic
+from headrace.streams.kafka.reading import BEGINNING, read_to_end
 from headrace.streams.settings import Settings
-
-COMMAND = str(Path(sys.executable).parent / "headrace")
-PATIENCE_SECONDS = 60.0
+from tests.processes import Process, put_away, ready, start
+from tests.waiting import until
 
 
 class Log:
@@ -29,6 +25,8 @@ class Log:
         self._codec = Codec(settings)
         self._message = MessageMaker(settings)
         self._producer = make_producer(settings, "test", linger_ms=0)
+        self._admin = make_admin(settings, "test")
+        self._partitions: dict[str, list[int]] = {}
 
     def write(self, *records: Record) -> None:
         """Returns when the brokers have them; records of one call stand in this order."""
@@ -46,7 +44,11 @@ class Log:
     def messages(self, topic: str, *, dead: bool = False) -> list[Message]:
         """The committed messages of a topic, of a partition in their order."""
         name = self.settings.topic(topic) + (".dlq" if dead else "")
-        return list(read_topic(self.settings, name, partition_ids(self.settings, name), client_id="test"))
+        if name not in self._partitions:
+            self._partitions[name] = partition_ids(self.settings, name, self._admin)
+        starts = {(name, p): BEGINNING for p in self._partitions[name]}
+        ends = end_offsets(self._admin, starts)
+        return list(read_to_end(self.settings, starts, ends=ends, client_id="test"))
 
     def records(self, topic: str) -> list[Any]:
         """The committed records of a topic."""
@@ -71,46 +73,22 @@ def log(settings: Settings) -> Log:
 
 @pytest.fixture
 def wait_for() -> Callable[[Callable[[], Any]], Any]:
-    """Calls a function until what it returns is true, and returns that."""
-
-    def wait(condition: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
-        deadline = time.monotonic() + seconds
-        while not (found := condition()):
-            assert time.monotonic() < deadline, "waited in vain"
-            time.sleep(0.1)
-        return found
-
-    return wait
+    """See `until`."""
+    return until
 
 
 @pytest.fixture
-def start_processor(settings: Settings) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+def start_processor(settings: Settings) -> Iterator[Callable[..., Process]]:
     """Starts `headrace processor NAME` and waits until it is ready; all are ended with the test."""
-    processes: list[subprocess.Popen[str]] = []
+    processes: list[Process] = []
+    joined = ("--bootstrap", settings.bootstrap, "--prefix", settings.prefix)
 
-    def start(name: str, worker_id: str, *options: str) -> "subprocess.Popen[str]":
-        process = subprocess.Popen(
-            [
-                COMMAND,
-                "processor",
-                name,
-                "--bootstrap",
-                settings.bootstrap,
-                "--prefix",
-                settings.prefix,
-                "--worker-id",
-                worker_id,
-                *options,
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def run(name: str, worker_id: str, *options: str) -> Process:
+        process = start("processor", name, *joined, "--worker-id", worker_id, *options)
         processes.append(process)
-        assert process.stdout is not None
-        assert f'"ready": "{name}"' in process.stdout.readline()
+        assert ready(process)["ready"] == name
         return process
 
-    yield start
+    yield run
     for process in processes:
-        process.kill()
-        process.wait(30)
+        put_away(process)

@@ -1,23 +1,13 @@
 """Workers announce themselves and are found, on a real broker."""
 
-import asyncio
-import time
-from collections.abc import Callable
-
 import pytest
 
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.settings import Settings
 from headrace.streams.workers import WorkerAnnouncer, Workers
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.kafka
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
 
 
 async def test_a_worker_is_found_until_it_leaves(settings: Settings) -> None:

@@ -1,39 +1,46 @@
 """The command as a process: it ends cleanly on a signal, also while its brokers are away."""
 
 import asyncio
-import json
 import os
 import signal
 import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 
+from headrace.streams.settings import Settings
+from tests.processes import COMMAND, Process, put_away, ready, start, variables
+
 pytestmark = pytest.mark.kafka
-COMMAND = str(Path(sys.executable).parent / "headrace")
+Started = Callable[[], Awaitable[tuple[Process, dict[str, Any]]]]
 
 
-def start(settings: Any, *arguments: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
-    joined = os.environ | {"HEADRACE_BOOTSTRAP": settings.bootstrap, "HEADRACE_PREFIX": settings.prefix}
-    process = subprocess.Popen([COMMAND, *arguments], stdout=subprocess.PIPE, text=True, env=joined)
-    assert process.stdout is not None
-    return process, json.loads(process.stdout.readline())
+@pytest.fixture
+def started(shared: Settings) -> Iterator[Started]:
+    """A gateway, and what it said."""
+    processes: list[Process] = []
+
+    def begin() -> tuple[Process, dict[str, Any]]:
+        processes.append(start("gateway", "--policy", "policy", env=variables(shared)))
+        return processes[-1], ready(processes[-1])
+
+    yield lambda: asyncio.to_thread(begin)
+    for process in processes:
+        put_away(process)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_it(shared: Any, number: int) -> None:
-    process, ready = await asyncio.to_thread(start, shared, "gateway", "--policy", "policy")
-    assert ready.keys() == {"ready", "url", "worker_id"}
-    process.send_signal(number)
+async def test_ctrl_c_ends_it(started: Started) -> None:
+    process, line = await started()
+    assert line.keys() == {"ready", "url", "worker_id"}
+    process.send_signal(signal.SIGINT)
     assert await asyncio.to_thread(process.wait, 20) == 0
 
 
-async def test_a_signal_ends_it_without_brokers(shared: Any, kafka: Any) -> None:
+async def test_sigterm_ends_it_without_brokers(started: Started, kafka: Any) -> None:
     if not kafka.pid:
         pytest.skip("the broker of HEADRACE_TEST_BOOTSTRAP is not ours to stop")
-    process, _ = await asyncio.to_thread(start, shared, "gateway")
+    process, _ = await started()
     os.kill(kafka.pid, signal.SIGSTOP)
     try:
         process.terminate()
@@ -42,9 +49,9 @@ async def test_a_signal_ends_it_without_brokers(shared: Any, kafka: Any) -> None
         os.kill(kafka.pid, signal.SIGCONT)
 
 
-async def test_a_port_in_use_is_one_clear_line(shared: Any) -> None:
-    process, ready = await asyncio.to_thread(start, shared, "gateway")
-    port = ready["url"].rpartition(":")[2]
+async def test_a_port_in_use_is_one_clear_line_and_sigterm_ends_who_has_it(started: Started) -> None:
+    process, line = await started()
+    port = line["url"].rpartition(":")[2]
     second = await asyncio.to_thread(
         subprocess.run, [COMMAND, "gateway", "--port", port], capture_output=True, text=True, timeout=60, check=False
     )

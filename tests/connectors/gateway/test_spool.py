@@ -19,6 +19,7 @@ from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.messages import OutMessage
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings, load_settings
+from tests.waiting import eventually
 
 from .conftest import free_port
 
@@ -86,10 +87,7 @@ async def test_outside_calls_are_answered_and_their_spans_sent_later(settings: S
     spool = Spool(tmp_path / "spool", 10_000)
     producer = AckedProducer(settings, "back", linger_ms=0)
     sending = asyncio.create_task(send_spooled(spool, producer))
-    for _ in range(1500):
-        if not spool.pending:
-            break
-        await asyncio.sleep(0.02)
+    await eventually(lambda: not spool.pending)
     await Recorder(producer, maker, timedelta(seconds=30), spool=spool).record(calls[0])
     sending.cancel()
     await producer.close()

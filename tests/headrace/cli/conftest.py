@@ -2,11 +2,8 @@
 
 import importlib
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +13,7 @@ from headrace.schemas.records import Record
 from headrace.streams.kafka.clients import make_producer
 from headrace.streams.kafka.messages import MessageMaker
 from headrace.streams.settings import Settings
-
-COMMAND = str(Path(sys.executable).parent / "headrace")
+from tests.processes import COMMAND, Process, start, variables
 
 
 class Command:
@@ -29,12 +25,7 @@ class Command:
     @property
     def environment(self) -> dict[str, str]:
         """Where the pipeline is, as a user would set it."""
-        return {
-            **os.environ,
-            "HEADRACE_BOOTSTRAP": self.settings.bootstrap,
-            "HEADRACE_PREFIX": self.settings.prefix,
-            **({"HEADRACE_REGISTRY": self.settings.registry} if self.settings.registry else {}),
-        }
+        return variables(self.settings)
 
     def __call__(self, *arguments: str, stdin: str | bytes = "") -> subprocess.CompletedProcess[str]:
         """A finished run."""
@@ -54,9 +45,9 @@ class Command:
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> Process:
         """A run that goes on."""
-        return subprocess.Popen([COMMAND, *arguments], stdout=subprocess.PIPE, text=True, env=self.environment)
+        return start(*arguments, env=self.environment)
 
 
 @pytest.fixture
@@ -77,14 +68,14 @@ class Asking:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def __call__(self, *arguments: str) -> Result:
+    def __call__(self, *arguments: str, stdin: str = "") -> Result:
         """What a run came to; `exception` is a HeadraceError where the command would print it."""
         app = importlib.import_module(f"headrace.cli.{arguments[0]}").app
-        return CliRunner().invoke(app, list(arguments[1:]))
+        return CliRunner().invoke(app, list(arguments[1:]), input=stdin)
 
-    def json(self, *arguments: str) -> list[Any]:
+    def json(self, *arguments: str, stdin: str = "") -> list[Any]:
         """The objects that a successful run prints."""
-        done = self(*arguments)
+        done = self(*arguments, stdin=stdin)
         assert done.exit_code == 0, (done.output, done.exception)
         return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -98,8 +89,18 @@ class Asking:
 
 
 @pytest.fixture
-def asking(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Asking:
+def asking_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[Settings], Asking]:
+    """Commands in this process, on given settings."""
+
+    def make(settings: Settings) -> Asking:
+        monkeypatch.setenv("HEADRACE_BOOTSTRAP", settings.bootstrap)
+        monkeypatch.setenv("HEADRACE_PREFIX", settings.prefix)
+        return Asking(settings)
+
+    return make
+
+
+@pytest.fixture
+def asking(settings: Settings, asking_as: Callable[[Settings], Asking]) -> Asking:
     """Commands in this process, on topics of their own."""
-    monkeypatch.setenv("HEADRACE_BOOTSTRAP", settings.bootstrap)
-    monkeypatch.setenv("HEADRACE_PREFIX", settings.prefix)
-    return Asking(settings)
+    return asking_as(settings)

@@ -1,16 +1,18 @@
 """What holds for every command: help with an example, one clear line for bad input, no broker needed to say so."""
 
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headrace.cli.app import COMMANDS, load
-
-from .conftest import COMMAND
+from headrace.cli.app import COMMANDS, load, main
+from tests.processes import Process
+from tests.processes import start as start_command
 
 NO_BROKER = "127.0.0.1:1"
 
@@ -34,17 +36,19 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
         assert not [option for option in options if "completion" in option]
 
 
-def start(*arguments: str, folder: Path) -> "subprocess.Popen[str]":
+def start(*arguments: str, folder: Path) -> Process:
     environment = {**os.environ, "HEADRACE_BOOTSTRAP": NO_BROKER}
-    return subprocess.Popen(
-        [COMMAND, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        env=environment,
-        cwd=folder,
-    )
+    pipes = {"stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+    return start_command(*arguments, **pipes, env=environment, cwd=folder)
+
+
+@pytest.fixture
+def signals_as_before() -> Iterator[None]:
+    """Commands in this process set handlers of their own."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 GRPO = ("trainer", "grpo", "--model", "model", "--run", "run")
@@ -65,10 +69,22 @@ GRPO = ("trainer", "grpo", "--model", "model", "--run", "run")
         (("keys", "list"), 2, "HEADRACE_GATEWAY_KEYS"),
     ],
 )
-def test_bad_input_is_named(arguments: tuple[str, ...], code: int, said: str, tmp_path: Path) -> None:
-    process = start(*arguments, folder=tmp_path)
-    out, errors = process.communicate(timeout=30)
-    assert process.returncode == code
+def test_bad_input_is_named(
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    signals_as_before: None,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HEADRACE_BOOTSTRAP", NO_BROKER)
+    monkeypatch.setattr(sys, "argv", ["headrace", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, errors = capfd.readouterr()
+    assert ended.value.code == code
     assert said in errors
     assert not out
     assert "Traceback" not in errors

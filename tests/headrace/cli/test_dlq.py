@@ -1,17 +1,13 @@
 """`headrace dlq` on a real broker."""
 
 import base64
-import json
-import os
 import subprocess
 import sys
 from collections import Counter
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from headrace.cli.dlq import app
 from headrace.schemas.records import Reward
 from headrace.streams.errors import FencedError
 from headrace.streams.kafka import dead_letters
@@ -64,26 +60,22 @@ class Spans:
 
 
 class Command:
-    """`headrace dlq` in this process: a command costs a second of its own."""
+    """`headrace dlq` in this process."""
 
-    def __init__(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.environment = os.environ | {"HEADRACE_BOOTSTRAP": settings.bootstrap, "HEADRACE_PREFIX": settings.prefix}
-        for name in ("HEADRACE_BOOTSTRAP", "HEADRACE_PREFIX"):
-            monkeypatch.setenv(name, self.environment[name])
+    def __init__(self, asking: Any) -> None:
+        self._asking = asking
 
     def __call__(self, *arguments: str) -> Any:
-        return CliRunner().invoke(app, arguments)
+        return self._asking("dlq", *arguments)
 
     def json(self, *arguments: str) -> list[Any]:
         """The objects that a successful run prints."""
-        done = self(*arguments, "--json")
-        assert done.exit_code == 0, done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        return self._asking.json("dlq", *arguments, "--json")
 
 
 @pytest.fixture
-def dlq(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Command:
-    return Command(settings, monkeypatch)
+def dlq(asking: Any) -> Command:
+    return Command(asking)
 
 
 @pytest.fixture
@@ -133,6 +125,11 @@ def test_list_show_and_count(dlq: Command, settings: Settings, spans: Spans) -> 
     assert ["traceparent", "00-1"] in shown["headers"]
     (shown,) = dlq.json("show", "spans", "0", "1")
     assert shown["record"]["type"] == "Reward"
+    by_id = {row["id"]: row for row in dlq.json("list")}
+    for id_, row in by_id.items():
+        (shown,) = dlq.json("show", id_)
+        assert {name: shown[name] for name in row} == row
+    assert dlq("show", f"{topic}/0/99").exit_code == 1
     for arguments in (("spans", "0", "3"), ("spans", "7", "0"), ("nothing", "0", "0")):
         assert dlq("show", *arguments).exit_code == 1
 
@@ -193,7 +190,7 @@ def test_a_replay_that_is_killed_or_overtaken_writes_each_letter_once(
         spans.write(b"garbage %d" % n)
     spans.bury()
 
-    killed = subprocess.run([sys.executable, "-c", KILLED], env=dlq.environment, timeout=60, check=False)
+    killed = subprocess.run([sys.executable, "-c", KILLED], timeout=60, check=False)
     assert killed.returncode == -9
     assert len(spans.there()) == count
 

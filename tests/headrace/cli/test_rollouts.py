@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +11,8 @@ from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.producing.cancelling import UnknownRolloutError
 from headrace.streams.settings import Settings
+from tests.processes import put_away
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 HOUR = 3_600_000_000  # microseconds
@@ -112,11 +113,8 @@ def test_cancel_says_what_it_did(asking: Any, headrace: Any) -> None:
     lifecycle = headrace.start("processor", "lifecycle")
     try:
         assert lifecycle.stdout.readline()
-        deadline = time.monotonic() + 60
-        while [r["status"] for r in asking.json("rollouts", "list", "--id", "ro-queued", "--json")] != ["cancelled"]:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        asked = ("rollouts", "list", "--id", "ro-queued", "--json")
+        until(lambda: [r["status"] for r in asking.json(*asked)] == ["cancelled"])
     finally:
-        lifecycle.terminate()
-        lifecycle.wait(30)
+        put_away(lifecycle)
     assert "it has ended" in asking("rollouts", "cancel", "ro-queued").stdout

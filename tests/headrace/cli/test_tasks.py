@@ -30,7 +30,7 @@ def write(path: Path, *lines: Any) -> str:
     return str(path)
 
 
-def test_every_field_of_a_line_reaches_the_task(headrace: Any, settings: Settings, tmp_path: Path) -> None:
+def test_every_field_of_a_line_reaches_the_task(asking: Any, settings: Settings, tmp_path: Path) -> None:
     line = {
         "input": {"q": "α", "n": [1, 2.5, None]},
         "rollout_id": "tenant/α β",
@@ -41,7 +41,7 @@ def test_every_field_of_a_line_reaches_the_task(headrace: Any, settings: Setting
         "metadata": {"k": "v"},
     }
     file = write(tmp_path / "tasks.jsonl", line, {"input": "plain"}, {"input": 3, "group_id": "g"})
-    (out,) = headrace.json("tasks", "produce", file, "--mode", "train", "--json")
+    (out,) = asking.json("tasks", "produce", file, "--mode", "train", "--json")
     found = tasks(settings)
     assert out == {"produced": 3, "rollout_ids": out["rollout_ids"]}
     assert set(out["rollout_ids"]) == set(found)
@@ -55,8 +55,8 @@ def test_every_field_of_a_line_reaches_the_task(headrace: Any, settings: Setting
     assert (third.group_id, third.group_size, third.sample_index) == ("g", 2, 1)
 
 
-def test_group_size_makes_groups(headrace: Any, settings: Settings) -> None:
-    (out,) = headrace.json("tasks", "produce", "-", "--group-size", "3", stdin='{"input": 1}\n\n{"input": 2}')
+def test_group_size_makes_groups(asking: Any, settings: Settings) -> None:
+    (out,) = asking.json("tasks", "produce", "-", "--group-size", "3", stdin='{"input": 1}\n\n{"input": 2}')
     groups: dict[str | None, list[Task]] = defaultdict(list)
     for task in tasks(settings).values():
         groups[task.group_id].append(task)

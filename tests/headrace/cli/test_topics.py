@@ -13,22 +13,22 @@ from headrace.streams.settings import Settings, load_settings
 pytestmark = pytest.mark.kafka
 
 
-def test_create_makes_what_is_missing_once(kafka: Any, make_headrace: Callable[[Settings], Any]) -> None:
+def test_create_makes_what_is_missing_once(kafka: Any, asking_as: Callable[[Settings], Any]) -> None:
     settings = load_settings(bootstrap=kafka.bootstrap, prefix=f"t{uuid.uuid4().hex[:8]}")
-    headrace = make_headrace(settings)
-    assert headrace("topics", "check").returncode == 1
-    (out,) = headrace.json("topics", "create", "--partitions", "2", "--json")
+    asking = asking_as(settings)
+    assert asking("topics", "check").exit_code == 1
+    (out,) = asking.json("topics", "create", "--partitions", "2", "--json")
     assert settings.topic("tasks") in out["created"]
     assert settings.topic("spans") + ".dlq" in out["created"]
-    assert headrace.json("topics", "create", "--partitions", "2", "--json") == [{"created": []}]
-    assert headrace.json("topics", "check", "--partitions", "2", "--json") == [{"ok": True, "differences": []}]
-    rows = {row["topic"]: row for row in headrace.json("topics", "list", "--json")}
+    assert asking.json("topics", "create", "--partitions", "2", "--json") == [{"created": []}]
+    assert asking.json("topics", "check", "--partitions", "2", "--json") == [{"ok": True, "differences": []}]
+    rows = {row["topic"]: row for row in asking.json("topics", "list", "--json")}
     assert rows[settings.topic("rollouts")]["partitions"] == 2
     assert rows[settings.topic("training")]["partitions"] == 1
     assert rows[settings.topic("training")]["records"] == ["RunManifest", "TrainingStep", "JournalEntry"]
 
 
-def test_check_names_every_difference(headrace: Any, settings: Settings) -> None:
+def test_check_names_every_difference(asking: Any, settings: Settings) -> None:
     admin = make_admin(settings)
     triplets = ConfigResource(
         ResourceType.TOPIC,
@@ -46,14 +46,14 @@ def test_check_names_every_difference(headrace: Any, settings: Settings) -> None
         for future in admin.incremental_alter_configs(kind).values():
             future.result()
     admin.delete_topics([settings.topic("workers")])[settings.topic("workers")].result()
-    done = headrace("topics", "check", "--partitions", "3")
-    assert done.returncode == 1
+    done = asking("topics", "check", "--partitions", "3")
+    assert done.exit_code == 1
     lines = done.stdout.splitlines()
     assert any(settings.topic("triplets") in line and "retention.ms is 1000" in line for line in lines)
     assert any(settings.group("runner") in line and "45000" in line for line in lines)
     assert any(settings.topic("workers") in line and "missing" in line for line in lines)
     assert len(lines) == 3
-    done = headrace("topics", "check", "--partitions", "5")
+    done = asking("topics", "check", "--partitions", "5")
     assert sum("3 partitions, the settings say 5" in line for line in done.stdout.splitlines()) == 7
 
 

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from headrace.schemas.records import (
     Trajectory,
 )
 from headrace.streams.kafka.clock import wall_us
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
 MS = 1_000_000  # nanoseconds
@@ -97,10 +97,7 @@ def test_topics_and_view_give_the_same_answers(asking: Any, headrace: Any, tmp_p
     view = headrace.start("processor", "view", "--database", database)
     try:
         assert json.loads(view.stdout.readline())["ready"] == "view"
-        deadline = time.monotonic() + 60
-        while asking(*questions[3], "--database", database).stdout != asking(*questions[3]).stdout:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: asking(*questions[3], "--database", database).stdout == asking(*questions[3]).stdout)
     finally:
         view.terminate()
         assert view.wait(30) == 0

@@ -3,7 +3,6 @@
 import json
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,7 @@ import typer
 
 from headrace.cli.app import COMMANDS, load
 from headrace.demo.plan import Plan, UnknownTaskError, task_named
-
-COMMAND = str(Path(sys.executable).parent / "headrace")
+from tests.processes import COMMAND
 
 
 @pytest.fixture

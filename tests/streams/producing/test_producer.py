@@ -55,22 +55,20 @@ def test_from_several_threads(settings: Settings) -> None:
     assert set(ids) == set(tasks(settings))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        ({"input": float("nan")}, "input"),
-        ({"input": 1, "rollout_id": "a~1"}, "rollout_id"),
-        ({"input": 1, "mode": "x"}, "mode"),
-        ({"input": 1, "config": {"timeout": 1}}, "config.timeout"),
-        ({"input": 1, "config": {"max_attempts": "two"}}, "config"),
-        ({"input": 1, "sample_index": 1}, "sample_index"),
-        ({"input": "x" * 17_000_000}, "max_message_bytes"),
-    ],
-)
-def test_what_no_task_may_have_is_refused(settings: Settings, arguments: dict[str, Any], named: str) -> None:
-    with (
-        TaskProducer(settings.model_copy(update={"claim_check": "off"})) as producer,
-        pytest.raises((TaskFieldError, RecordTooLargeError), match=named),
-    ):
-        producer.enqueue(**arguments)
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"input": float("nan")}, "input"),
+    ({"input": 1, "rollout_id": "a~1"}, "rollout_id"),
+    ({"input": 1, "mode": "x"}, "mode"),
+    ({"input": 1, "config": {"timeout": 1}}, "config.timeout"),
+    ({"input": 1, "config": {"max_attempts": "two"}}, "config"),
+    ({"input": 1, "sample_index": 1}, "sample_index"),
+    ({"input": "x" * 17_000_000}, "max_message_bytes"),
+]
+
+
+def test_what_no_task_may_have_is_refused(settings: Settings) -> None:
+    with TaskProducer(settings.model_copy(update={"claim_check": "off"})) as producer:
+        for arguments, named in REFUSED:
+            with pytest.raises((TaskFieldError, RecordTooLargeError), match=named):
+                producer.enqueue(**arguments)
     assert tasks(settings) == {}
