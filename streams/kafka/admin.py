@@ -61,21 +61,41 @@ def group_config(settings: Settings) -> dict[str, str]:
     return {"consumer.session.timeout.ms": str(session), "consumer.heartbeat.interval.ms": str(session // 4)}
 
 
-def describe(settings: Settings, admin: AdminClient | None = None) -> dict[str, Any]:
-    """What the cluster has of this pipeline's topics: by name, confluent-kafka's TopicMetadata.
+@dataclass(frozen=True)
+class Present:
+    """A topic as the cluster has it: the replicas of each partition by its number."""
+
+    partitions: dict[int, list[int]]
+
+
+def describe(settings: Settings, admin: AdminClient | None = None) -> dict[str, Present]:
+    """What the cluster has of this pipeline's topics, by name.
 
     Raises:
+        TopicError: the brokers do not tell of one.
         BrokerUnavailableError: no broker answered.
     """
-    admin = admin or make_admin(settings)
-    try:
-        topics = admin.list_topics(timeout=LOOK_SECONDS).topics
-    except KafkaException as error:
-        raise BrokerUnavailableError(
-            f"no broker answers at {settings.bootstrap}; start one with `headrace broker`, or set HEADRACE_BOOTSTRAP"
-        ) from error
-    names = {w.name for w in wanted_topics(settings)}
-    return {name: meta for name, meta in cast(dict[str, Any], topics).items() if name in names}
+    return _described(settings, [w.name for w in wanted_topics(settings)], admin or make_admin(settings))
+
+
+def _described(settings: Settings, names: list[str], admin: AdminClient) -> dict[str, Present]:
+    """Those of the names that are there. Asked by name: a cluster may hold thousands of topics of others."""
+    answers = cast(dict[str, Any], admin.describe_topics(TopicCollection(names), request_timeout=LOOK_SECONDS))
+    found: dict[str, Present] = {}
+    for name, future in answers.items():
+        try:
+            found[name] = Present({p.id: [node.id for node in p.replicas] for p in future.result().partitions})
+        except KafkaException as error:
+            cause: Any = error.args[0]
+            if cause.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                continue
+            if cause.code() < 0:  # librdkafka's own: nobody was asked
+                raise BrokerUnavailableError(
+                    f"no broker answers at {settings.bootstrap}; start one with `headrace broker`, or set "
+                    "HEADRACE_BOOTSTRAP"
+                ) from error
+            raise TopicError(f"{name}: {cause.str()}") from error
+    return found
 
 
 def cluster_id(settings: Settings) -> str:
@@ -97,7 +117,7 @@ def partition_ids(settings: Settings, topic: str, admin: AdminClient | None = No
         TopicError: there is no such topic.
         BrokerUnavailableError: no broker answered.
     """
-    there = describe(settings, admin)
+    there = _described(settings, [topic], admin or make_admin(settings))
     if topic not in there:
         raise TopicError(f"{topic} is missing at {settings.bootstrap}; `headrace topics create` makes it")
     return sorted(there[topic].partitions)
@@ -132,9 +152,11 @@ def create_topics(settings: Settings) -> list[str]:
         TopicError: the brokers refused one.
         BrokerUnavailableError: no broker answered.
     """
-    admin = make_admin(settings)
-    there = describe(settings, admin)
-    brokers = sorted(admin.list_topics(timeout=TIMEOUT_SECONDS).brokers)
+    there = describe(settings)
+    admin = make_admin(settings)  # one that has not yet heard that they are missing
+    brokers = sorted(
+        node.id for node in cast(Any, admin).describe_cluster(request_timeout=TIMEOUT_SECONDS).result().nodes
+    )
     missing = [w for w in wanted_topics(settings) if w.name not in there]
     new = [
         NewTopic(
@@ -252,16 +274,16 @@ def _configs(admin: AdminClient, kind: ResourceType, names: list[str]) -> dict[s
     }
 
 
-def _replica_differences(settings: Settings, there: dict[str, Any]) -> list[str]:
+def _replica_differences(settings: Settings, there: dict[str, Present]) -> list[str]:
     """Partitions whose records are stamped by another broker than their siblings of the same number."""
     problems: list[str] = []
     names = [name for name in rollout_topics(settings) if name in there]
     for name in names[1:]:
-        for number, partition in there[name].partitions.items():
+        for number, replicas in there[name].partitions.items():
             sibling = there[names[0]].partitions.get(number)
-            if sibling is not None and sibling.replicas != partition.replicas:
+            if sibling is not None and sibling != replicas:
                 problems.append(
-                    f"{name}[{number}]: replicas {partition.replicas}, but {names[0]}[{number}] has "
-                    f"{sibling.replicas}; reassign one of them, since one broker's clock must stamp both"
+                    f"{name}[{number}]: replicas {replicas}, but {names[0]}[{number}] has "
+                    f"{sibling}; reassign one of them, since one broker's clock must stamp both"
                 )
     return problems
