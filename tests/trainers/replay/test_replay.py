@@ -47,10 +47,6 @@ REWARDS = """
 def words(trajectory):
     assert len(trajectory.spans) == 2
     return 0.1 * len(trajectory.text.split())
-
-
-def nan(trajectory):
-    return float("nan")
 """
 
 
@@ -148,8 +144,6 @@ def test_a_run_is_made_again_from_its_spans(settings: Settings, make_model: Make
     assert any(log[p.partition, p.offset].revision for s in trained for p in s.window.samples)
     replay = Replays(settings, tmp_path)
 
-    outcome, done = replay("same", dry_run=True)
-    assert not done
     outcome, done = replay("same")
     assert [d.identical for d in done] == [True] * STEPS
     assert not outcome.otherwise
@@ -164,13 +158,9 @@ def test_a_run_is_made_again_from_its_spans(settings: Settings, make_model: Make
     assert not outcome.offline
     with pytest.raises(ReplayError, match="the log knows no run"):
         Replay(replay.target("same"), settings, ReplaySettings(run_id="no", checkpoints=tmp_path)).run(print, print)
-    with pytest.raises(ReplayError, match="would begin after step 9, whose weights and optimizer are not on disk"):
-        replay("middle", start=parse_bound("step:10", "--from"))
 
     file = tmp_path / "replayed_rewards.py"
     file.write_text(REWARDS)
-    with pytest.raises(ReplayError, match=r"rollout ro-.*non_finite_reward"):
-        replay("other", reward=f"{file}:nan")
     outcome, done = replay("other", reward=f"{file}:words", changes=parse_changes(["agent_match=coder"]), until=3)
     assert outcome.offline
     assert outcome.ess is not None
