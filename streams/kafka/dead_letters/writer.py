@@ -6,13 +6,14 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer
 
 from headrace.streams.errors import HeadraceError
+from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.clients import make_producer
-from headrace.streams.kafka.dead_letters.ledger import fold
-from headrace.streams.kafka.dead_letters.letter import Place
+from headrace.streams.kafka.dead_letters.letter import Place, is_marker, parse
 from headrace.streams.kafka.dead_letters.maker import DeadLetterMaker
-from headrace.streams.kafka.dead_letters.replay import read_letters
 from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.reading import BEGINNING, read_to_end
 from headrace.streams.settings import Settings
+from headrace.streams.topics import dead_letter_topic
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ class FollowerLetters:
         self._client_id = client_id
         self._make = DeadLetterMaker(settings, client_id)
         self._known: dict[str, set[Place]] = {}
+        self._next: dict[tuple[str, int], int] = {}
         self._producer: Producer | None = None
 
     def write(self, message: Message, reason: str, detail: str) -> bool:
@@ -41,10 +43,9 @@ class FollowerLetters:
         topic = message.topic() or ""
         place = Place(topic, message.partition() or 0, message.offset() or 0)
         try:
-            known = self._known.get(topic)
-            if known is None or place not in known:
-                known = {s.letter.place for s in fold(read_letters(self._settings, [topic], self._client_id))}
-                self._known[topic] = known
+            known = self._known.setdefault(topic, set())
+            if place not in known:
+                self._read_on(dead_letter_topic(topic), known)
             if place in known:
                 return False
             known.add(place)
@@ -53,6 +54,14 @@ class FollowerLetters:
             log.warning("the dead letter of %s was not written: %s", place, error)
             return False
         return True
+
+    def _read_on(self, topic: str, known: set[Place]) -> None:
+        """Adds what others, or this one, have written since the last time."""
+        starts = {(topic, p): self._next.get((topic, p), BEGINNING) for p in partition_ids(self._settings, topic)}
+        for message in read_to_end(self._settings, starts, client_id=self._client_id):
+            self._next[topic, message.partition() or 0] = (message.offset() or 0) + 1
+            if not is_marker(message):
+                known.add(parse(message).place)
 
     def _produce(self, message: Message, reason: str, detail: str) -> None:
         letter = self._make(message, reason, detail)

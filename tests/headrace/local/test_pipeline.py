@@ -1,12 +1,8 @@
 """A pipeline of real processes: it works, what is killed comes back, and nothing stays behind."""
 
-import json
 import os
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +15,10 @@ from headrace.streams.codec import Codec
 from headrace.streams.kafka.admin import describe
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings, load_settings
+from tests.processes import put_away, ready, start
+from tests.waiting import until
 
-COMMAND = str(Path(sys.executable).parent / "headrace")
-SECONDS = 60.0
 TASKS = 5
-
-
-def until(condition: Callable[[], bool], seconds: float = SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def part(pipeline: headrace.Pipeline, name: str) -> dict[str, Any]:
@@ -86,15 +75,13 @@ def test_parts_die_with_a_command_that_is_killed(settings: Settings, tmp_path: P
     (tmp_path / "pipeline.toml").write_text(
         f'prefix = "{settings.prefix}"\n[kafka]\nbootstrap = "{settings.bootstrap}"\n[gateway]\n'
     )
-    up = subprocess.Popen(
-        [COMMAND, "up", str(tmp_path / "pipeline.toml"), "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    assert up.stdout is not None
-    ready = json.loads(up.stdout.readline())
-    assert ready["ready"] == "pipeline"
-    (gateway,) = [p for p in ready["parts"] if p["name"] == "gateway"]
-    assert psutil.pid_exists(gateway["pid"])
-    assert ready["gateways"] == [gateway["url"]]
-    up.kill()
-    up.wait(10)
+    up = start("up", str(tmp_path / "pipeline.toml"), "--json", stderr=subprocess.DEVNULL)
+    try:
+        said = ready(up)
+        assert said["ready"] == "pipeline"
+        (gateway,) = [p for p in said["parts"] if p["name"] == "gateway"]
+        assert psutil.pid_exists(gateway["pid"])
+        assert said["gateways"] == [gateway["url"]]
+    finally:
+        put_away(up)
     until(lambda: not psutil.pid_exists(gateway["pid"]), 20)

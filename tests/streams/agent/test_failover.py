@@ -49,14 +49,18 @@ def call(client: Any) -> Any:
 async def test_a_call_in_flight_goes_to_another_gateway(gateway, sync: bool, unused_port: int) -> None:
     url, requests = gateway
     dead = f"http://127.0.0.1:{unused_port}"
-    live: list[str] = [dead]
-    failover.use_gateways(lambda: (live, [dead, url]))
+    tries = 0
+
+    def gateways() -> tuple[list[str], list[str]]:
+        """The dead one has died after the first try was sent to it."""
+        nonlocal tries
+        tries += 1
+        return [dead] if tries == 1 else [url], [dead, url]
+
+    failover.use_gateways(gateways)
     llm = LLM(dead + PATH, "m")
     calling = asyncio.to_thread(call, llm.client(sync=True)) if sync else call(llm.client(sync=False))
-    task = asyncio.ensure_future(calling)
-    await asyncio.sleep(0.2)  # the first try has found nobody
-    live[:] = [url]
-    answer = await asyncio.wait_for(task, 20)
+    answer = await asyncio.wait_for(calling, 20)
     assert answer.choices[0].message.content == "7"
     (request,) = requests
     assert request.path == f"{PATH}/chat/completions"

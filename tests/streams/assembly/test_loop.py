@@ -18,7 +18,7 @@ from headrace.schemas.records import (
 )
 from headrace.streams.kafka.dead_letters import parse
 
-pytestmark = [pytest.mark.alone, pytest.mark.kafka]
+pytestmark = pytest.mark.kafka
 
 
 def started(n: int, attempt: int = 1) -> AttemptEvent:
@@ -178,7 +178,7 @@ def test_an_attempt_that_is_retried_is_freed_and_read_again_at_the_close(log: An
 
 
 def test_an_incomplete_end_waits_for_stragglers(log: Any, start_processor: Any, wait_for: Any):
-    start_processor("assembler", "w", "--settle-seconds", "2")
+    start_processor("assembler", "w", "--settle-seconds", "5")
     log.write(started(1), call(1), end(1, complete=False))
     log.write(*whole(2))
     wait_for(lambda: trajectories(log, 2))

@@ -1,15 +1,11 @@
 """A real registry, started once where a test asks for it."""
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-COMMAND = str(Path(sys.executable).parent / "headrace")
+from tests.processes import put_away, ready, start
 
 
 @pytest.fixture(scope="session")
@@ -19,12 +15,10 @@ def registry() -> Iterator[str]:
     if given:
         yield given
         return
-    process = subprocess.Popen([COMMAND, "broker", "--registry"], stdout=subprocess.PIPE, text=True)
+    process = start("broker", "--registry")
     try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line, "the registry did not start; its log is on stderr"
-        yield json.loads(line)["registry"]
-    finally:
+        yield ready(process)["registry"]
         process.terminate()
         process.wait(30)
+    finally:
+        put_away(process)

@@ -2,9 +2,7 @@
 
 import json
 import subprocess
-import sys
 import uuid
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,8 +26,8 @@ from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.codec.registry import RegistryError, RegistrySchemas, RegistryUnavailableError, subject
 from headrace.streams.settings import Settings, load_settings
 from headrace.streams.topics import TOPIC_OF_RECORD
+from tests.processes import COMMAND
 
-COMMAND = str(Path(sys.executable).parent / "headrace")
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 WEIGHTS = Weights(policy="p", version=1, weights_id="w", uri="file:///x")
 SAMPLES: list[Record] = [

@@ -4,6 +4,7 @@ others there is a dead letter with its reason, the same whoever reads it."""
 import json
 import math
 import threading
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import pytest
 from headrace.schemas import catalogue
 from headrace.schemas import records as r
 from headrace.streams.codec import Codec
-from headrace.streams.kafka.admin import partition_ids
+from headrace.streams.kafka.admin import create_topics, partition_ids
 from headrace.streams.kafka.clients import make_producer
 from headrace.streams.kafka.clock import LogClock, wall_us
 from headrace.streams.kafka.dead_letters import Place, parse
@@ -23,7 +24,7 @@ from headrace.streams.kafka.messages import MessageMaker
 from headrace.streams.kafka.partitioner import partition_of
 from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.kafka.transactional import TransactionalLoop
-from headrace.streams.settings import Settings
+from headrace.streams.settings import Settings, load_settings
 from headrace.streams.topics import TOPICS, Topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -154,11 +155,6 @@ def good(settings: Settings) -> list[r.Record]:
     ]
 
 
-@pytest.fixture
-def settings(make_settings: Callable[..., Settings]) -> Settings:
-    return make_settings(max_message_bytes=LIMIT)
-
-
 Expected = dict[str, dict[Place, str]]
 
 
@@ -208,25 +204,36 @@ def write_all(settings: Settings, duplicates: int = 1) -> Expected:
     return reasons
 
 
+@pytest.fixture(scope="module")
+def written(kafka: Any) -> tuple[Settings, Expected]:
+    """Topics with all of it, for readers of different topics."""
+    settings = load_settings(
+        bootstrap=kafka.bootstrap, prefix=f"bad{uuid.uuid4().hex[:6]}", partitions=3, max_message_bytes=LIMIT
+    )
+    create_topics(settings)
+    return settings, write_all(settings)
+
+
 @pytest.fixture
-def processors(settings: Settings) -> Iterator[Callable[[], list[Any]]]:
+def processors() -> Iterator[Callable[[Settings], list[Any]]]:
     """Starts lifecycle and assembler on threads; gives their processors."""
     from headrace.streams.assembly.loop import AssemblyProcessor
     from headrace.streams.lifecycle.loop import LifecycleProcessor
 
-    running = [LifecycleProcessor(settings, "w"), AssemblyProcessor(settings, "w")]
-    loops = [TransactionalLoop(settings, processor, "w") for processor in running]
-    threads = [threading.Thread(target=loop.run) for loop in loops]
+    started: list[tuple[TransactionalLoop, threading.Thread]] = []
 
-    def start() -> list[Any]:
-        for thread in threads:
-            thread.start()
+    def start(settings: Settings) -> list[Any]:
+        running = [LifecycleProcessor(settings, "w"), AssemblyProcessor(settings, "w")]
+        for processor in running:
+            loop = TransactionalLoop(settings, processor, "w")
+            started.append((loop, threading.Thread(target=loop.run)))
+            started[-1][1].start()
         return running
 
     yield start
-    for loop in loops:
+    for loop, _ in started:
         loop.stop()
-    for thread in threads:
+    for _, thread in started:
         thread.join()
 
 
@@ -245,10 +252,12 @@ def all_of(expected: dict[Place, str]) -> dict[Place, set[str]]:
 
 @pytest.mark.timeout(300)
 def test_bad_input_before_good(
-    settings: Settings, log: Any, wait_for: Any, processors: Callable[[], list[Any]]
+    make_settings: Callable[..., Settings], log_of: Any, wait_for: Any, processors: Callable[[Settings], list[Any]]
 ) -> None:
+    settings = make_settings(max_message_bytes=LIMIT)
+    log = log_of(settings)
     expected = write_all(settings, DUPLICATES)
-    lifecycle, assembler = processors()
+    lifecycle, assembler = processors(settings)
     wait_for(lambda: b"succeeded" in statuses(log), 120)
     (trajectory,) = wait_for(lambda: [t for t in good_of(log, "triplets") if t.rollout_id == "good"], 120)
     assert (trajectory.final_reward, trajectory.diagnostics.calls) == (0.5, 1)
@@ -287,8 +296,9 @@ def good_of(log: Any, topic: str) -> list[Any]:
     return found
 
 
-def test_followers_write_one_letter_each_place(settings: Settings, log: Any) -> None:
-    expected = write_all(settings)
+def test_followers_write_one_letter_each_place(written: tuple[Settings, Expected], log_of: Any) -> None:
+    settings, expected = written
+    log = log_of(settings)
     for topic in sorted(FOLLOWED):
         for _ in range(2):  # the second finds the letters of the first
             handled: list[Any] = []
@@ -300,14 +310,15 @@ def test_followers_write_one_letter_each_place(settings: Settings, log: Any) -> 
         assert letters(log, topic) == all_of(expected[topic]), topic
 
 
-def test_readers_without_a_transaction_agree(settings: Settings, log: Any) -> None:
+def test_readers_without_a_transaction_agree(written: tuple[Settings, Expected], log_of: Any) -> None:
     """The runner's two readers and a trainer's."""
     from headrace.streams.runner.decoding import TaskDecoder
     from headrace.streams.runner.replay import attempts_intake, happened_of
     from headrace.trainers.reader import Reader
     from headrace.trainers.window import Windows, WindowSettings
 
-    expected = write_all(settings)
+    settings, expected = written
+    log = log_of(settings)
     decode = TaskDecoder(settings)
     fetched = {place_of(m): decode(m) for m in log.messages("tasks")}
     reasons = {place: reason_in(one.dead) for place, one in fetched.items() if one.dead is not None}

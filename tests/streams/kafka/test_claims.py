@@ -90,21 +90,22 @@ def test_task_producers_and_followers(settings: Settings, log: Any) -> None:
 
 
 @pytest.fixture
-def assembler(settings: Settings) -> Iterator[Any]:
-    """The assembler on a thread; it is started by the test."""
+def assembler(settings: Settings) -> Iterator[tuple[threading.Thread, Any]]:
+    """A thread with the assembler, which the test starts, and its processor."""
     from headrace.streams.assembly.loop import AssemblyProcessor
     from headrace.streams.kafka.transactional import TransactionalLoop
 
-    loop = TransactionalLoop(settings, AssemblyProcessor(settings, "w"), "w")
+    processor = AssemblyProcessor(settings, "w")
+    loop = TransactionalLoop(settings, processor, "w")
     thread = threading.Thread(target=loop.run)
-    yield thread
+    yield thread, processor
     loop.stop()
     if thread.ident is not None:
         thread.join()
 
 
 def test_transactions_and_a_store_that_is_away(
-    settings: Settings, folder: Path, log: Any, assembler: threading.Thread, wait_for: Any, make_event: Any
+    settings: Settings, folder: Path, log: Any, assembler: tuple[threading.Thread, Any], wait_for: Any, make_event: Any
 ) -> None:
     """The partition waits for its store and loses nothing; a value that is gone is a dead letter with its name."""
     log.write(Span(rollout_id="lost", source="otlp", trace_id="a" * 32, span_id="c" * 16, name=LARGE, start=1, end=2))
@@ -112,9 +113,10 @@ def test_transactions_and_a_store_that_is_away(
     for rollout_id in ("ro", "other"):
         log.write(*make_event(rollout_id, LARGE))
     take_away(folder)
-    assembler.start()
-    folder_is_back = threading.Timer(4, bring_back, [folder])
-    folder_is_back.start()
+    thread, processor = assembler
+    thread.start()
+    wait_for(lambda: processor.counters.get("waited_for", 0) > 3)  # there are three, so one was asked for again
+    bring_back(folder)
     trajectories = wait_for(lambda: len(found := log.records("triplets")) == 2 and found)
     assert {(t.rollout_id, t.input) for t in trajectories} == {("ro", f'"{LARGE}"'), ("other", f'"{LARGE}"')}
     (letter,) = wait_for(lambda: log.messages("spans", dead=True))

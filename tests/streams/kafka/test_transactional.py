@@ -2,16 +2,17 @@
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
 import pytest
-from confluent_kafka.admin import NewPartitions
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import NewPartitions, OffsetSpec
 
 from headrace.schemas.records import AttemptEvent, LogPosition, Record, RolloutState, Task
 from headrace.streams.errors import FencedError
+from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin, make_consumer
 from headrace.streams.kafka.dead_letters import parse
 from headrace.streams.kafka.messages import MessageMaker, OutMessage
@@ -253,8 +254,6 @@ def test_what_cannot_be_read_goes_to_the_dead_letters_once(log: Any, settings: S
 def test_offsets_reach_the_end_without_output(log: Any, settings: Settings, running: Any, wait_for: Any):
     running().wait_ready()
     log.write(*(Task(rollout_id=f"ro{n}", input="1", enqueued_at=0) for n in range(9)))
-    from confluent_kafka import TopicPartition
-
     consumer = make_consumer(settings, "lag", group="lifecycle")
 
     def committed() -> int:
@@ -282,7 +281,7 @@ def test_a_transaction_that_times_out_is_done_again_by_a_new_producer(
     try:
         log.write(*(event(n) for n in range(5)))
         assert loop.processor.holding.wait(30)
-        time.sleep(3)  # the brokers' own clock: they abort it after a second, at their next look
+        wait_for(lambda: nothing_open(settings))  # the brokers abort it after a second, at their next look
         hold.set()
         wait_for(lambda: len(log.records("rollouts")) >= 5)
         assert copies(log) == [f"ro{n}" for n in range(5)]
@@ -291,6 +290,15 @@ def test_a_transaction_that_times_out_is_done_again_by_a_new_producer(
     finally:
         hold.set()
         loop.stop()
+
+
+def nothing_open(settings: Settings) -> bool:
+    """Whether readers of rollouts with read_committed get to its end."""
+    admin = make_admin(settings)
+    partitions = [(settings.topic("rollouts"), p) for p in range(settings.partitions)]
+    asked: Any = {TopicPartition(t, p): OffsetSpec.latest() for t, p in partitions}
+    stable: Any = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=10)
+    return {(tp.topic, tp.partition): f.result().offset for tp, f in stable.items()} == end_offsets(admin, partitions)
 
 
 def test_a_rebalance_in_the_middle_of_a_transaction_doubles_nothing(log: Any, running: Any, wait_for: Any):

@@ -2,29 +2,27 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from headrace.schemas.records import AttemptEvent, Record, Reward, Span, Task, TaskConfig
 from headrace.streams.agent.base import Agent
 from headrace.streams.codec import Codec
 from headrace.streams.ends import EndJudge
-from headrace.streams.kafka.clients import make_producer
+from headrace.streams.kafka.clients import make_consumer, make_producer
 from headrace.streams.kafka.messages import MessageMaker
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.runner.options import RunnerOptions
 from headrace.streams.runner.runner import Runner
 from headrace.streams.settings import Settings
+from tests.processes import Process, put_away, ready, start, variables
+from tests.waiting import eventually
 
-COMMAND = str(Path(sys.executable).parent / "headrace")
 PATIENCE_SECONDS = 60.0
 
 
@@ -70,6 +68,14 @@ class Pipeline:
             judges.setdefault(event.rollout_id, EndJudge()).read(event, m.offset() or 0)
         return judges
 
+    def committed(self) -> int:
+        """What the group has committed, over all partitions."""
+        consumer = make_consumer(self.settings, "test", group="runner")
+        topic = self.settings.topic("tasks")
+        found = consumer.committed([TopicPartition(topic, p) for p in range(self.settings.partitions)], 30)
+        consumer.close()
+        return sum(max(0, tp.offset) for tp in found)
+
     def events(self, rollout_id: str) -> list[AttemptEvent]:
         return [e for e in self.records("attempts") if e.rollout_id == rollout_id]
 
@@ -81,10 +87,7 @@ class Pipeline:
 
     async def until(self, condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
         """Waits for a condition of this process."""
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, "the condition did not come true"
-            await asyncio.sleep(0.02)
+        await eventually(condition, seconds)
 
     async def closed(self, rollout_ids: Iterable[str], seconds: float = PATIENCE_SECONDS) -> dict[str, EndJudge]:
         """Waits until every rollout is closed."""
@@ -122,35 +125,26 @@ def pipeline(settings: Settings) -> Pipeline:
     return Pipeline(settings)
 
 
-Commands = Callable[..., "subprocess.Popen[str]"]
+Commands = Callable[..., Process]
 
 
 @pytest.fixture
 def commands(pipeline: Pipeline) -> Iterator[Commands]:
     """Starts `headrace` commands on the test's topics, with short leases; each has said that it is ready."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Process] = []
     settings = pipeline.settings
+    short = {
+        "HEADRACE_PARTITIONS": str(settings.partitions),
+        "HEADRACE_HEARTBEAT": "PT1S",
+        "HEADRACE_LEASE": "PT3S",
+    }
 
-    def start(*arguments: str, **env: str) -> "subprocess.Popen[str]":
-        joins = {
-            "HEADRACE_BOOTSTRAP": settings.bootstrap,
-            "HEADRACE_PREFIX": settings.prefix,
-            "HEADRACE_PARTITIONS": str(settings.partitions),
-            "HEADRACE_HEARTBEAT": "PT1S",
-            "HEADRACE_LEASE": "PT3S",
-        }
-        process = subprocess.Popen(
-            [COMMAND, *arguments], env={**os.environ, **joins, **env}, stdout=subprocess.PIPE, text=True
-        )
+    def run(*arguments: str, **env: str) -> Process:
+        process = start(*arguments, env=variables(settings, **{**short, **env}))
         started.append(process)
-        assert process.stdout is not None
-        assert "ready" in json.loads(process.stdout.readline())
+        assert "ready" in ready(process)
         return process
 
-    yield start
+    yield run
     for process in started:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+        put_away(process)

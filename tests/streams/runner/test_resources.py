@@ -131,7 +131,7 @@ async def test_a_gateway_that_goes_while_a_start_is_written_is_waited_for(pipeli
     assert seen[0].startswith(listening)
 
 
-async def test_a_gateway_is_waited_for_and_found_through_its_worker_state(pipeline, listening) -> None:
+async def test_a_gateway_is_waited_for_and_found_through_its_worker_state(pipeline, listening, caplog) -> None:
     seen: list[tuple[str, str]] = []
 
     @rollout
@@ -140,8 +140,9 @@ async def test_a_gateway_is_waited_for_and_found_through_its_worker_state(pipeli
         return 1.0
 
     ids = pipeline.tasks(1, 2)
+    caplog.set_level("INFO")
     async with pipeline.runner(agent, policy="mine"):
-        await asyncio.sleep(1.0)
+        await pipeline.until(lambda: "waiting for a gateway" in caplog.text)
         assert pipeline.records("attempts") == []
         pipeline.produce([announced("g", listening)])
         await pipeline.closed(ids)
