@@ -35,7 +35,8 @@ def new_worker_id(kind: str) -> str:
 class WorkerAnnouncer:
     """Publishes the WorkerState of this process: at once when it changes, and as a heartbeat.
 
-    Use it on the event loop that the producer belongs to. `counters`, if given, is asked at each heartbeat.
+    Use it on the event loop that the producer belongs to, but for `beat`. `counters`, if given, is asked at each
+    heartbeat.
     """
 
     def __init__(
@@ -66,17 +67,28 @@ class WorkerAnnouncer:
         self._every = settings.heartbeat
         self._counters = counters
         self._task: asyncio.Task[None] | None = None
+        self._lock = threading.Lock()
 
     async def start(self) -> None:
         """Announces the worker, and goes on doing so."""
         await self.announce()
-        self._task = asyncio.create_task(self._beat())
+        self._task = asyncio.create_task(self._go_on())
 
     async def announce(self, **changes: object) -> None:
         """Publishes the state with some of its fields changed; returns when the brokers have it."""
+        with self._lock:
+            sent = self._producer.send(self._now(**changes))
+        await sent
+
+    def beat(self) -> None:
+        """Publishes the state as it is, from any thread: for a process whose event loop others may block."""
+        with self._lock:
+            self._producer.post(self._producer.message(self._now()))
+
+    def _now(self, **changes: object) -> WorkerState:
         counters = self._counters() if self._counters else self.state.counters
         self.state = msgspec.structs.replace(self.state, **changes, counters=counters, last_heartbeat_at=wall_us())
-        await self._producer.send(self.state)
+        return self.state
 
     async def stop(self) -> None:
         """Says goodbye; brokers that are away do not hold up the end."""
@@ -88,7 +100,7 @@ class WorkerAnnouncer:
         except (TimeoutError, DeliveryError):
             log.warning("no broker took the goodbye of %s", self.state.worker_id)
 
-    async def _beat(self) -> None:
+    async def _go_on(self) -> None:
         while True:
             await asyncio.sleep(self._every.total_seconds())
             try:

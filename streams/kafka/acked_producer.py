@@ -174,6 +174,21 @@ class AckedProducer:
                 log.warning("%s: sending again: %s", self._client_id, error)
                 await asyncio.sleep(INSIST_SECONDS)
 
+    async def insist_on(self, record: Record) -> Position:
+        """Sends a record, for as long as the brokers, or the store that its value goes to, are away.
+
+        Raises:
+            EncodeError, RecordTooLargeError: as `make`.
+        """
+        while True:
+            try:
+                message = await self.make(record)
+                break
+            except DeliveryError as error:
+                log.warning("%s: trying again: %s", self._client_id, error)
+                await asyncio.sleep(INSIST_SECONDS)
+        return await self.insist(message)
+
     def post(self, message: OutMessage) -> None:
         """Sends a message that nobody waits for; from any thread. One that is not taken is logged."""
         try:

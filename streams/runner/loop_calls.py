@@ -22,6 +22,7 @@ class LoopCalls:
     on_revoking: "Callable[[list[int], Future[dict[int, int]]], None]"
     on_lost: Callable[[list[int]], None]
     on_fetched: Callable[[list[Fetched]], None]
+    on_caught_up: Callable[[frozenset[int]], None]
     on_failed: Callable[[BaseException], None]
 
     def assigned(self, partitions: dict[int, PartitionReplay]) -> None:
@@ -41,6 +42,10 @@ class LoopCalls:
     def fetched(self, batch: list[Fetched], taken: Event) -> None:
         """Tasks came; `taken` is set when the loop has them."""
         self.call(self._take, batch, taken)
+
+    def caught_up(self, partitions: frozenset[int]) -> None:
+        """What was handed in are all the tasks that partitions have now."""
+        self.call(self.on_caught_up, partitions)
 
     def failed(self, error: BaseException) -> None:
         """The reader has died."""

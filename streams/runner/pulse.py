@@ -25,12 +25,12 @@ class Heartbeats:
     """Which attempts are due. All have the same interval, so the next to be due always stands first."""
 
     def __init__(self, interval: float) -> None:
-        self._interval = interval
+        self.interval = interval
         self._due: deque[tuple[float, ref[RunningAttempt]]] = deque()  # one that has ended is kept by nobody
 
     def add(self, running: RunningAttempt, now: float) -> None:
         """An attempt has started. `now` and the interval are in seconds of one monotonic clock."""
-        self._due.append((now + self._interval, ref(running)))
+        self._due.append((now + self.interval, ref(running)))
 
     def due(self, now: float) -> Iterator[RunningAttempt]:
         """The attempts that still run and whose sign of life is due; each comes again after the interval."""
@@ -38,7 +38,7 @@ class Heartbeats:
             running = self._due.popleft()[1]()
             if running is None or running.over:
                 continue
-            self._due.append((now + self._interval, ref(running)))
+            self._due.append((now + self.interval, ref(running)))
             if running.announced.done():
                 yield running
 
@@ -57,10 +57,15 @@ class LoopWatch:
         """The loop's own sign."""
         self._alive_at = now
 
+    def blocked(self, now: float) -> float:
+        """For how many seconds the loop has not turned; 0 while that is no longer than a busy loop may take."""
+        silent = now - self._alive_at
+        return silent if silent >= BLOCKED_SECONDS else 0.0
+
     def look(self, now: float) -> str | None:
         """From another thread: what is wrong with the loop, once in a while."""
-        silent = now - self._alive_at
-        if silent < BLOCKED_SECONDS or now - self._told_at < TELL_SECONDS:
+        silent = self.blocked(now)
+        if not silent or now - self._told_at < TELL_SECONDS:
             return None
         task = asyncio.current_task(self._loop)
         if task is None:  # it waits: the machine has been too busy to run it
@@ -83,6 +88,7 @@ class Pulse:
 
     Args:
         sign: writes the sign of life of an attempt; callable from this thread.
+        announce: writes the sign of life of the worker itself, as often as one of an attempt.
         failed: told why the thread has died, if it has.
     """
 
@@ -91,11 +97,13 @@ class Pulse:
         heartbeats: Heartbeats,
         watch: LoopWatch,
         sign: Callable[[RunningAttempt], None],
+        announce: Callable[[], None],
         failed: Callable[[BaseException], None],
     ) -> None:
         self._heartbeats = heartbeats
         self._watch = watch
         self._sign = sign
+        self._announce = announce
         self._failed = failed
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
@@ -117,10 +125,15 @@ class Pulse:
             self._failed(error)
 
     def _beat(self) -> None:
+        interval = self._heartbeats.interval
+        next_own = time.monotonic() + interval
         while not self._closing.wait(LOOK_SECONDS):
             now = time.monotonic()
             for running in self._heartbeats.due(now):
                 self._sign(running)
+            if now >= next_own:
+                self._announce()
+                next_own = now + interval
             if (problem := self._watch.look(now)) is not None:
                 log.warning("%s", problem)
 

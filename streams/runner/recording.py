@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Protocol
 
-from headrace.schemas.records import AttemptEvent, Record
+from headrace.schemas.records import Record
 from headrace.streams.agent.tracer import Position
 from headrace.streams.errors import BrokerUnavailableError, RecordTooLargeError
 from headrace.streams.kafka.acked_producer import DeliveryError
@@ -19,8 +19,6 @@ from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
 
-RETRY_SECONDS = 1.0
-
 
 class Sender(Protocol):
     """What is needed of `AckedProducer`."""
@@ -29,8 +27,8 @@ class Sender(Protocol):
 
     def send(self, record: Record) -> asyncio.Future[Position]: ...
     def send_message(self, message: OutMessage) -> asyncio.Future[Position]: ...
-    async def make(self, record: Record) -> OutMessage: ...
     async def insist(self, message: OutMessage) -> Position: ...
+    async def insist_on(self, record: Record) -> Position: ...
     def post(self, message: OutMessage) -> None: ...
 
 
@@ -63,14 +61,14 @@ class Recorder:
 
     async def end(self, start: Start, outcome: Outcome) -> None:
         """Writes an end, however long the brokers are away."""
-        await self._insist(events.ended(start, outcome, self._worker_id))
+        await self._sender.insist_on(events.ended(start, outcome, self._worker_id))
 
     async def withdraw(self, withdraw: Withdraw) -> None:
         """Writes the end of a task that was cancelled before it started."""
         try:
-            await self._insist(events.withdrawn(withdraw.entry, self._worker_id))
+            await self._sender.insist_on(events.withdrawn(withdraw.entry, self._worker_id))
         except RecordTooLargeError:  # as with a start
-            await self._insist(events.withdrawn(withdraw.entry, self._worker_id, with_input=False))
+            await self._sender.insist_on(events.withdrawn(withdraw.entry, self._worker_id, with_input=False))
 
     async def give_up(self, give_up: GiveUp) -> None:
         """Writes the dead letter and the end of a task that was lost too often."""
@@ -81,21 +79,11 @@ class Recorder:
         if task is not None:
             letter = self._dead_letter(task, events.TOO_MANY_DELIVERIES, event.error.message)
             await self.put_away(letter)
-        await self._insist(event)
+        await self._sender.insist_on(event)
 
     async def put_away(self, letter: OutMessage) -> None:
         """Writes a dead letter."""
         await self._sender.insist(letter)
-
-    async def _insist(self, event: AttemptEvent) -> None:
-        while True:
-            try:
-                message = await self._sender.make(event)
-                break
-            except DeliveryError as error:  # the store of large values is away
-                log.warning("an end of %s is not written yet: %s", event.rollout_id, error)
-                await asyncio.sleep(RETRY_SECONDS)
-        await self._sender.insist(message)
 
     def _read_again(self, give_up: GiveUp) -> Message | None:
         """The task as it stands in the log, with its headers; None if it is gone."""

@@ -30,13 +30,13 @@ class PartitionReplay:
 
     Attributes:
         position: where its tasks are to be read from, and the first unfinished one.
-        ended: keys of its terminal rollouts.
+        ended: keys of its terminal rollouts, with the append times of those states in milliseconds since the epoch.
         events: its attempts, from before the first unfinished task on.
         follow_from: where the attempts partition goes on.
     """
 
     position: int
-    ended: set[bytes] = field(default_factory=set[bytes])
+    ended: dict[bytes, int] = field(default_factory=dict[bytes, int])
     events: list[Happened] = field(default_factory=list[Happened])
     follow_from: int = 0
 
@@ -66,9 +66,9 @@ def replay(settings: Settings, committed: dict[int, int], *, client_id: str) -> 
         if message.topic() == rollouts:
             key = message.key()
             if key is not None and _header(message, "status") in TERMINAL:
-                into.ended.add(key)
+                into.ended[key] = message.timestamp()[1]
             elif key is not None:
-                into.ended.discard(key)  # removed long after its end, and perhaps enqueued anew
+                into.ended.pop(key, None)  # removed long after its end, and perhaps enqueued anew
         elif (happened := happened_of(intake, message)) is not None:
             into.events.append(happened)
     return result
@@ -91,7 +91,7 @@ def happened_of(intake: Intake, message: Message) -> Happened | None:
         event = cast(AttemptEvent, intake.record(ATTEMPTS, message))
     except RefusedError:
         return None
-    return Happened(message.partition() or 0, message.offset() or 0, event)
+    return Happened(message.partition() or 0, message.offset() or 0, message.timestamp()[1], event)
 
 
 def _header(message: Message, wanted: str) -> bytes | None:

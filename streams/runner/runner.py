@@ -39,6 +39,7 @@ TICK_SECONDS = 0.2
 PROBE_EVERY_SECONDS = 0.5
 LOG_EVERY_SECONDS = 20.0
 READ_BACK_SECONDS = 5.0
+FORGET_SECONDS = 600.0  # ages are days
 PREFETCH = 2  # tasks that wait here, in multiples of the concurrency
 PREFETCH_AT_LEAST = 100
 ATTEMPTS_LINGER_MS = 5  # nobody notices, and a busy runner sends half as many requests
@@ -59,6 +60,7 @@ class Runner:
         self._observers = Observers(self._options.observers, self.worker_id, alone=False).load()
         self._loop = asyncio.get_running_loop()
         self._dispatcher = Dispatcher(self.worker_id, settings.max_deliveries)
+        self._retention_ms = int(settings.retention.total_seconds() * 1000)
         self._running: dict[str, RunningAttempt] = {}
         self._jobs: set[asyncio.Task[Any]] = set()
         self._following: set[int] = set()
@@ -69,7 +71,15 @@ class Runner:
         self._told_waiting = 0.0
         self._full = False
         self.counters = {"started": 0, "ended": 0, "dead_letters": 0, "quarantined": 0, "given_up": 0}
-        loop_calls = LoopCalls(self._call, self._assigned, self._revoking, self._lost, self._fetched, self._reader_died)
+        loop_calls = LoopCalls(
+            self._call,
+            self._assigned,
+            self._revoking,
+            self._lost,
+            self._fetched,
+            self._caught_up,
+            self._reader_died,
+        )
         self._loop_calls = loop_calls
         self._tasks = TasksReader(settings, self.worker_id, loop_calls, static=self._options.static)
         self._attempts_reader = AttemptsReader(
@@ -95,13 +105,17 @@ class Runner:
         self._resources = ResourceFollower(settings, client_id=f"{self.worker_id}-resources")
         await asyncio.to_thread(self._resources.start)
         self._executor = self._make_executor()
-        self._pulse = Pulse(
-            self._heartbeats, self._watch, lambda r: self._recorder.sign(r.start, "heartbeat"), self._loop_calls.failed
-        )
         self._announcer = WorkerAnnouncer(
             settings, self._producer, "runner", worker_id=self.worker_id, counters=self._count
         )
-        await self._announcer.start()
+        await self._announcer.announce()
+        self._pulse = Pulse(
+            self._heartbeats,
+            self._watch,
+            lambda r: self._recorder.sign(r.start, "heartbeat"),
+            self._announcer.beat,
+            self._loop_calls.failed,
+        )
         self._attempts_reader.start()
         self._tasks.start()
         self._ticker = self._loop.create_task(self._tick())
@@ -180,11 +194,14 @@ class Runner:
         self._loop.call_soon_threadsafe(function, *args)
 
     def _count(self) -> dict[str, int]:
+        """From the thread of the signs of life too: whatever blocks the loop, others see it."""
         return {
             **self.counters,
             **self._observers.counts.values(),
             "running": len(self._running),
             "repeated": self._dispatcher.repeated,
+            "remembered": self._dispatcher.remembered,
+            "blocked_seconds": int(self._watch.blocked(time.monotonic())),
         }
 
     # what the readers tell
@@ -218,11 +235,15 @@ class Runner:
     def _fetched(self, batch: list[Fetched]) -> None:
         for fetched in batch:
             if fetched.task is not None:
-                self._dispatcher.fetched(fetched.partition, fetched.offset, fetched.task)
+                self._dispatcher.fetched(fetched.partition, fetched.offset, fetched.at, fetched.task)
             else:
                 self._dispatcher.unreadable(fetched.partition, fetched.offset)
                 self._spawn(self._put_away(fetched))
         self._pump()
+
+    def _caught_up(self, partitions: frozenset[int]) -> None:
+        for partition in partitions:
+            self._dispatcher.caught_up(partition)
 
     async def _put_away(self, fetched: Fetched) -> None:
         assert fetched.dead is not None
@@ -316,10 +337,14 @@ class Runner:
             await asyncio.sleep(PROBE_EVERY_SECONDS)
 
     async def _tick(self) -> None:
+        next_forgetting = time.monotonic() + FORGET_SECONDS
         while True:
             await asyncio.sleep(TICK_SECONDS)
             now = time.monotonic()
             self._watch.alive(now)
+            if now >= next_forgetting:
+                self._dispatcher.forget_ended(self._retention_ms)
+                next_forgetting = now + FORGET_SECONDS
             if self._children is not None:
                 self._children.reap(now)
             self._tasks.set_positions(self._dispatcher.positions())

@@ -63,6 +63,7 @@ class TasksReader:
         self._taken = threading.Event()
         self._taken.set()
         self._held: list[Fetched] = []
+        self._caught_up: set[int] = set()  # at the end of their partitions, with nothing more since
         self._paused = False
         self._assigned: set[int] = set()
         self._thread = threading.Thread(target=self._run, name=f"{client_id}-tasks", daemon=True)
@@ -109,7 +110,7 @@ class TasksReader:
 
     def _work(self) -> None:
         instance_id = self._client_id if self._static else None
-        consumer = make_consumer(self._settings, self._client_id, group=GROUP, instance_id=instance_id)
+        consumer = make_consumer(self._settings, self._client_id, group=GROUP, instance_id=instance_id, eof=True)
         try:
             consumer.subscribe(
                 [self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
@@ -126,6 +127,7 @@ class TasksReader:
             now = time.monotonic()
             if now >= next_commit:
                 self._commit(consumer)
+                self._tell_caught_up()
                 next_commit = now + COMMIT_SECONDS
             self._hand_over()
             waits_for = self._taken if self._held else self._room
@@ -144,7 +146,9 @@ class TasksReader:
         put_back = PutBack(consumer)
         for message in poll_batch(consumer, POLL_SECONDS, BATCH):
             error: Any = message.error()
+            partition = message.partition() or 0
             if error is None:
+                self._caught_up.discard(partition)
                 if put_back.later(message):
                     continue
                 try:
@@ -153,7 +157,10 @@ class TasksReader:
                     put_back(message, unavailable)
             elif is_fatal(error):
                 raise self._fatal(error)
-            elif error.code() != KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]
+            elif error.code() == KafkaError._PARTITION_EOF:  # pyright: ignore[reportPrivateUsage]
+                if not put_back.later(message):
+                    self._caught_up.add(partition)
+            else:
                 log.warning("%s: %s", self._topic, error.str())
         self._hand_over()
 
@@ -163,6 +170,10 @@ class TasksReader:
             batch, self._held = self._held, []
             self._taken.clear()
             self._calls.fetched(batch, self._taken)
+
+    def _tell_caught_up(self) -> None:
+        if self._caught_up and not self._held:
+            self._calls.caught_up(frozenset(self._caught_up))
 
     def _fatal(self, error: Any) -> Exception:
         code = code_of(error)
@@ -181,6 +192,8 @@ class TasksReader:
         partitions = [TopicPartition(self._topic, p) for p in self._assigned]
         (consumer.pause if paused else consumer.resume)(partitions)
         self._paused = paused
+        if paused:
+            self._caught_up.clear()
 
     def _commit(self, consumer: Consumer, *, wait: bool = False) -> None:
         moved = {p: at for p, at in self._positions.items() if p in self._assigned and self._committed.get(p) != at}
@@ -247,6 +260,7 @@ class TasksReader:
     def _forget(self, numbers: list[int]) -> None:
         gone = set(numbers)
         self._assigned -= gone
+        self._caught_up -= gone
         self._held = [fetched for fetched in self._held if fetched.partition not in gone]
         for number in gone:
             self._positions.pop(number, None)

@@ -1,7 +1,7 @@
 """The dispatcher: tasks and events in, starts and stops out. It knows no clock, no Kafka and no agent."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from headrace.schemas.records import AttemptEvent, Task
 from headrace.streams.ends import EndJudge, Verdict
@@ -23,6 +23,7 @@ Action = Abandon | Cancel
 GIVEN_BACK = "given_back"
 CHILD_DIED = "child_died"
 MAX_DELIVERIES = 5
+CAUGHT_UP_MS = 60_000  # what is being written when the end of a partition is seen has an earlier time, by far less
 
 
 class Dispatcher:
@@ -47,6 +48,8 @@ class Dispatcher:
         self._judges: dict[str, EndJudge] = {}  # of open rollouts
         self._places: dict[str, int] = {}  # the partition of each judge
         self._ended: dict[int, EndedIds] = {}
+        self._newest: dict[int, int] = {}  # append time of the newest event of each owned partition
+        self._read_to: dict[int, int] = {}  # append time up to which its tasks are fetched
         self._in_hand: dict[int, int] = {}  # started here and not finished, by partition
         self.repeated = 0
         """Tasks that were there already."""
@@ -54,16 +57,17 @@ class Dispatcher:
     # partitions
 
     def assigned(
-        self, partition: int, position: int, ended: Iterable[bytes], events: Iterable[Happened]
+        self, partition: int, position: int, ended: Mapping[bytes, int], events: Iterable[Happened]
     ) -> list[Action]:
         """A partition is this runner's, from now on.
 
         Args:
             position: offset of the first task to be fetched.
-            ended: keys of the terminal rollouts.
+            ended: keys of the terminal rollouts, with the times of their ends in milliseconds.
             events: the attempts partition from before the first unfinished task, up to its end.
         """
         self._ledgers[partition] = Ledger(position)
+        self._read_to.pop(partition, None)
         known = self._ended.setdefault(partition, EndedIds())
         known.add_keys(ended)
         actions: list[Action] = []
@@ -85,7 +89,8 @@ class Dispatcher:
         for rollout_id in [r for r, p in self._places.items() if p in gone and r not in self._entries]:
             self._forget(rollout_id)
         for partition in gone:
-            self._ended.pop(partition, None)
+            for of_partition in (self._ended, self._newest, self._read_to):
+                of_partition.pop(partition, None)
 
     @property
     def owned(self) -> frozenset[int]:
@@ -103,11 +108,15 @@ class Dispatcher:
 
     # tasks
 
-    def fetched(self, partition: int, offset: int, task: Task) -> Entry | None:
-        """Takes a task; the entry that it makes, or None where it is finished already or was here before."""
+    def fetched(self, partition: int, offset: int, at: int, task: Task) -> Entry | None:
+        """Takes a task, appended `at` (milliseconds).
+
+        The entry that it makes, or None where it is finished already or was here before.
+        """
         ledger = self._ledgers.get(partition)
         if ledger is None or not ledger.add(offset):
             return None
+        self._read_to[partition] = max(at, self._read_to.get(partition, 0))
         rollout_id = task.rollout_id
         if rollout_id in self._ended[partition]:
             self.repeated += 1
@@ -130,6 +139,26 @@ class Dispatcher:
         if entry.state is State.READY:
             self._ready.append(entry)
         return entry
+
+    def caught_up(self, partition: int) -> None:
+        """All tasks of a partition that stood there a moment ago were fetched."""
+        newest = self._newest.get(partition)
+        if newest is not None and partition in self._ledgers:
+            self._read_to[partition] = max(newest - CAUGHT_UP_MS, self._read_to.get(partition, 0))
+
+    def forget_ended(self, age: int) -> None:
+        """Forgets the rollouts that no task repeats any more, so that memory is that of an age, not of a lifetime.
+
+        A task is recognised as a repeat if it was appended within `age` milliseconds of the end of its rollout, however
+        late it is fetched.
+        """
+        for partition, read_to in self._read_to.items():
+            self._ended[partition].forget(read_to - age)
+
+    @property
+    def remembered(self) -> int:
+        """Ended rollouts that are kept in mind."""
+        return sum(map(len, list(self._ended.values())))  # another thread may ask
 
     def unreadable(self, partition: int, offset: int) -> None:
         """Takes a record that is no task; `put_away` finishes it."""
@@ -194,6 +223,8 @@ class Dispatcher:
         event, partition = happened.event, happened.partition
         rollout_id = event.rollout_id
         owned = partition in self._ledgers
+        if owned:
+            self._newest[partition] = max(happened.at, self._newest.get(partition, 0))
         if not owned and rollout_id not in self._entries:
             return []
         ended = self._ended.get(partition)
@@ -205,7 +236,7 @@ class Dispatcher:
             self._places[rollout_id] = partition
         verdict = judge.read(event, happened.offset)
         if verdict is Verdict.CLOSES:
-            return self._closed(rollout_id, partition, event)
+            return self._closed(rollout_id, happened)
         if verdict is Verdict.COUNTS:
             return self._ended_attempt(judge, event)
         if verdict is Verdict.STARTED:
@@ -272,13 +303,13 @@ class Dispatcher:
             self._drop(entry)
         return actions
 
-    def _closed(self, rollout_id: str, partition: int, event: AttemptEvent) -> list[Action]:
+    def _closed(self, rollout_id: str, happened: Happened) -> list[Action]:
         actions: list[Action] = []
         for entry in list(self._entries.get(rollout_id, {}).values()):
-            actions += self._finish(entry, event)
+            actions += self._finish(entry, happened.event)
         self._forget(rollout_id)
-        if partition in self._ledgers:
-            self._ended[partition].add(rollout_id)
+        if happened.partition in self._ledgers:
+            self._ended[happened.partition].add(rollout_id, happened.at)
         return actions
 
     def _finish(self, entry: Entry, end: AttemptEvent) -> list[Action]:

@@ -79,10 +79,11 @@ class Cancel(msgspec.Struct, frozen=True, gc=False):
 
 
 class Happened(msgspec.Struct, frozen=True, gc=False):
-    """An event with its offset in a partition of attempts."""
+    """An event with its offset in a partition of attempts, and its append time in milliseconds since the epoch."""
 
     partition: int
     offset: int
+    at: int
     event: AttemptEvent
 
 

@@ -32,7 +32,7 @@ class Log:
         self.attempts: list[AttemptEvent] = []
 
     def happened(self, offset: int) -> Happened:
-        return Happened(P, offset, self.attempts[offset])
+        return Happened(P, offset, 0, self.attempts[offset])
 
     def finished(self, one: Task, upto: int) -> bool:
         said = judge((i, e) for i, e in enumerate(self.attempts[:upto]) if e.rollout_id == one.rollout_id)
@@ -42,14 +42,14 @@ class Log:
 
 def fresh(log: Log, position: int = 0) -> Dispatcher:
     dispatcher = Dispatcher()
-    dispatcher.assigned(P, position, [], [log.happened(i) for i in range(len(log.attempts))])
+    dispatcher.assigned(P, position, {}, [log.happened(i) for i in range(len(log.attempts))])
     return dispatcher
 
 
 def test_a_task_starts_and_is_finished_when_its_end_is_read_back() -> None:
     dispatcher, log = Dispatcher(), Log()
-    dispatcher.assigned(P, 0, [], [])
-    dispatcher.fetched(P, 0, task("a"))
+    dispatcher.assigned(P, 0, {}, [])
+    dispatcher.fetched(P, 0, 0, task("a"))
     start = dispatcher.take()
     assert isinstance(start, Start)
     assert start.attempt_id == "a-1"
@@ -65,8 +65,8 @@ def test_a_task_starts_and_is_finished_when_its_end_is_read_back() -> None:
 def test_of_two_starts_of_one_delivery_the_first_in_the_log_goes_on() -> None:
     first, second, log = Dispatcher("w1"), Dispatcher("w2"), Log()
     for dispatcher in (first, second):  # one of them does not know yet that it has lost the partition
-        dispatcher.assigned(P, 0, [], [])
-        dispatcher.fetched(P, 0, task("a"))
+        dispatcher.assigned(P, 0, {}, [])
+        dispatcher.fetched(P, 0, 0, task("a"))
         assert isinstance(dispatcher.take(), Start)
     for worker_id in ("w1", "w2"):
         log.attempts.append(event("a", "started"))
@@ -82,23 +82,23 @@ def test_of_two_starts_of_one_delivery_the_first_in_the_log_goes_on() -> None:
 
 def test_repeats_are_finished_at_once() -> None:
     dispatcher = Dispatcher()
-    dispatcher.assigned(P, 0, [b"done"], [])
-    assert dispatcher.fetched(P, 0, task("done")) is None
-    assert dispatcher.fetched(P, 1, task("a")) is not None
-    assert dispatcher.fetched(P, 2, task("a")) is None
+    dispatcher.assigned(P, 0, {b"done": 0}, [])
+    assert dispatcher.fetched(P, 0, 0, task("done")) is None
+    assert dispatcher.fetched(P, 1, 0, task("a")) is not None
+    assert dispatcher.fetched(P, 2, 0, task("a")) is None
     assert dispatcher.repeated == 2
     assert dispatcher.positions() == {P: 1}
 
 
 def test_a_task_that_runs_here_is_fetched_again_after_a_rebalance() -> None:
     dispatcher, log = Dispatcher(), Log()
-    dispatcher.assigned(P, 0, [], [])
-    dispatcher.fetched(P, 0, task("a"))
+    dispatcher.assigned(P, 0, {}, [])
+    dispatcher.fetched(P, 0, 0, task("a"))
     dispatcher.take()
     log.attempts.append(event("a", "started"))
     dispatcher.revoked([P])
-    dispatcher.assigned(P, 0, [], [log.happened(0)])
-    assert dispatcher.fetched(P, 0, task("a")) is None
+    dispatcher.assigned(P, 0, {}, [log.happened(0)])
+    assert dispatcher.fetched(P, 0, 0, task("a")) is None
     assert dispatcher.take() is None
     assert dispatcher.positions() == {P: 0}
     log.attempts.append(event("a", "succeeded"))
@@ -110,20 +110,20 @@ def test_a_task_whose_attempt_has_ended_is_finished_at_once() -> None:
     log = Log()
     log.attempts += [event("a", "started"), event("a", "failed", final=False)]
     dispatcher = fresh(log)
-    assert dispatcher.fetched(P, 0, task("a")) is None
+    assert dispatcher.fetched(P, 0, 0, task("a")) is None
     assert dispatcher.positions() == {P: 1}
 
 
 def test_a_retry_is_a_task_of_its_own() -> None:
     dispatcher, log = Dispatcher(), Log()
-    dispatcher.assigned(P, 0, [], [])
-    dispatcher.fetched(P, 0, task("a"))
+    dispatcher.assigned(P, 0, {}, [])
+    dispatcher.fetched(P, 0, 0, task("a"))
     dispatcher.take()
     log.attempts += [event("a", "started"), event("a", "failed", final=False)]
     dispatcher.read(log.happened(0))
     dispatcher.read(log.happened(1))
     assert dispatcher.positions() == {P: 1}
-    dispatcher.fetched(P, 1, task("a", attempt=2))
+    dispatcher.fetched(P, 1, 0, task("a", attempt=2))
     start = dispatcher.take()
     assert isinstance(start, Start)
     assert start.attempt_id == "a-2"
@@ -133,7 +133,7 @@ def test_an_attempt_elsewhere_is_waited_for_until_it_is_lost() -> None:
     log = Log()
     log.attempts.append(event("a", "started"))
     dispatcher = fresh(log)
-    dispatcher.fetched(P, 0, task("a"))
+    dispatcher.fetched(P, 0, 0, task("a"))
     assert dispatcher.take() is None
     log.attempts.append(event("a", "lost"))
     dispatcher.read(log.happened(1))
@@ -144,8 +144,8 @@ def test_an_attempt_elsewhere_is_waited_for_until_it_is_lost() -> None:
 
 def test_lost_while_it_runs_here_abandons_it() -> None:
     dispatcher, log = Dispatcher(), Log()
-    dispatcher.assigned(P, 0, [], [])
-    dispatcher.fetched(P, 0, task("a"))
+    dispatcher.assigned(P, 0, {}, [])
+    dispatcher.fetched(P, 0, 0, task("a"))
     dispatcher.take()
     log.attempts += [event("a", "started"), event("a", "lost")]
     dispatcher.read(log.happened(0))
@@ -158,9 +158,9 @@ def test_lost_while_it_runs_here_abandons_it() -> None:
 
 def test_cancel_before_and_after_the_start() -> None:
     dispatcher, log = Dispatcher(), Log()
-    dispatcher.assigned(P, 0, [], [])
-    dispatcher.fetched(P, 0, task("a"))
-    dispatcher.fetched(P, 1, task("b"))
+    dispatcher.assigned(P, 0, {}, [])
+    dispatcher.fetched(P, 0, 0, task("a"))
+    dispatcher.fetched(P, 1, 0, task("b"))
     dispatcher.take()
     for rollout_id in ("a", "b"):
         asked = event(rollout_id, "cancel_requested")
@@ -173,9 +173,9 @@ def test_cancel_before_and_after_the_start() -> None:
 
 def test_a_rebalance_moves_tasks_but_not_what_runs() -> None:
     dispatcher, log = Dispatcher(), Log()
-    dispatcher.assigned(P, 0, [], [])
-    dispatcher.fetched(P, 0, task("a"))
-    dispatcher.fetched(P, 1, task("b"))
+    dispatcher.assigned(P, 0, {}, [])
+    dispatcher.fetched(P, 0, 0, task("a"))
+    dispatcher.fetched(P, 1, 0, task("b"))
     dispatcher.take()
     dispatcher.revoked([P])
     assert dispatcher.take() is None
@@ -189,8 +189,8 @@ def test_a_rebalance_moves_tasks_but_not_what_runs() -> None:
 
 def test_a_start_that_could_not_be_written_is_taken_again_under_the_same_id() -> None:
     dispatcher = Dispatcher()
-    dispatcher.assigned(P, 0, [], [])
-    dispatcher.fetched(P, 0, task("a"))
+    dispatcher.assigned(P, 0, {}, [])
+    dispatcher.fetched(P, 0, 0, task("a"))
     start = dispatcher.take()
     assert isinstance(start, Start)
     dispatcher.unstarted(start)
@@ -201,9 +201,9 @@ def test_a_start_that_could_not_be_written_is_taken_again_under_the_same_id() ->
 
 def test_an_unreadable_record_holds_the_position_until_it_is_put_away() -> None:
     dispatcher = Dispatcher()
-    dispatcher.assigned(P, 0, [b"a"], [])
+    dispatcher.assigned(P, 0, {b"a": 0}, [])
     dispatcher.unreadable(P, 0)
-    dispatcher.fetched(P, 1, task("a"))
+    dispatcher.fetched(P, 1, 0, task("a"))
     assert dispatcher.positions() == {P: 0}
     dispatcher.put_away(P, 0)
     assert dispatcher.positions() == {P: 2}
@@ -228,8 +228,8 @@ def deliver(dispatcher: Dispatcher, log: Log, reason: str) -> Start | GiveUp:
 
 def test_a_task_whose_delivery_was_lost_runs_alone_and_is_given_up_in_the_end() -> None:
     dispatcher, log = Dispatcher(max_deliveries=3), Log()
-    dispatcher.assigned(P, 0, [], [])
-    dispatcher.fetched(P, 0, task("a"))
+    dispatcher.assigned(P, 0, {}, [])
+    dispatcher.fetched(P, 0, 0, task("a"))
     taken = [deliver(dispatcher, log, reason) for reason in ("lease", "child_died", "child_died", "never")]
     starts, last = taken[:3], taken[3]
     assert [(s.delivery, s.alone, s.child_deaths) for s in starts if isinstance(s, Start)] == [
@@ -248,19 +248,19 @@ def test_a_task_whose_delivery_was_lost_runs_alone_and_is_given_up_in_the_end() 
 
 def test_what_was_given_back_is_no_fault_of_the_task() -> None:
     dispatcher, log = Dispatcher(max_deliveries=1), Log()
-    dispatcher.assigned(P, 0, [], [])
-    dispatcher.fetched(P, 0, task("a"))
+    dispatcher.assigned(P, 0, {}, [])
+    dispatcher.fetched(P, 0, 0, task("a"))
     taken = [deliver(dispatcher, log, "given_back") for _ in range(4)]
     assert all(isinstance(t, Start) and not t.alone for t in taken)
 
 
 def test_the_next_owner_knows_what_was_lost_before() -> None:
     first, log = Dispatcher(), Log()
-    first.assigned(P, 0, [], [])
-    first.fetched(P, 0, task("a"))
+    first.assigned(P, 0, {}, [])
+    first.fetched(P, 0, 0, task("a"))
     deliver(first, log, "child_died")
     second = fresh(log)
-    second.fetched(P, 0, task("a"))
+    second.fetched(P, 0, 0, task("a"))
     start = second.take()
     assert isinstance(start, Start)
     assert (start.delivery, start.alone, start.child_deaths) == (2, True, 1)
@@ -268,8 +268,8 @@ def test_the_next_owner_knows_what_was_lost_before() -> None:
 
 def test_a_late_start_of_an_old_delivery_holds_nothing_up() -> None:
     dispatcher, log = Dispatcher("w2"), Log()
-    dispatcher.assigned(P, 0, [], [])
-    dispatcher.fetched(P, 0, task("a"))
+    dispatcher.assigned(P, 0, {}, [])
+    dispatcher.fetched(P, 0, 0, task("a"))
     log.attempts += [event("a", "started", delivery=2), lost("lease", 2), event("a", "started", delivery=1)]
     for offset in range(3):
         dispatcher.read(log.happened(offset))

@@ -70,8 +70,8 @@ class Runner:
         self.running: dict[str, Start] = {}
 
     def own(self, p: int) -> None:
-        events = [Happened(p, i, e) for i, e in enumerate(self.log.attempts[p])]
-        ended = [r.encode() for r in ROLLOUTS if place(r) == p and self.log.judge(r).closed]
+        events = [Happened(p, i, i, e) for i, e in enumerate(self.log.attempts[p])]
+        ended = {r.encode(): 0 for r in ROLLOUTS if place(r) == p and self.log.judge(r).closed}
         for action in self.dispatcher.assigned(p, self.log.committed[p], ended, events):
             self.running.pop(action.attempt_id, None)
         self.fetched[p], self.read[p] = self.log.committed[p], len(events)
@@ -79,7 +79,7 @@ class Runner:
     def fetch(self, p: int) -> None:
         at = self.fetched[p]
         if at < len(self.log.tasks[p]):
-            self.dispatcher.fetched(p, at, self.log.tasks[p][at])
+            self.dispatcher.fetched(p, at, at, self.log.tasks[p][at])
             self.fetched[p] = at + 1
 
     def follow(self, p: int) -> bool:
@@ -87,7 +87,7 @@ class Runner:
         if p not in self.dispatcher.followed or at >= len(self.log.attempts[p]):
             return False
         self.read[p] = at + 1
-        for action in self.dispatcher.read(Happened(p, at, self.log.attempts[p][at])):
+        for action in self.dispatcher.read(Happened(p, at, at, self.log.attempts[p][at])):
             self.running.pop(action.attempt_id, None)
         return True
 
