@@ -39,14 +39,17 @@ class OldRecords:
         """Whether it is time for another look."""
         return bool(self._cursors) and now >= self._next_look
 
-    def look(self, now: int) -> Iterator[Message]:
+    def look(self, now: int, until: int | None = None) -> Iterator[Message]:
         """The old records that were not given before; the rest of a long stretch comes with the next look.
+
+        Args:
+            until: counts ages to then, if that is before now.
 
         Raises:
             BrokerUnavailableError: no answer.
         """
         self._next_look = now + int(LOOK_SECONDS * 1e6)
-        limit_ms = self.limit(now) // 1000
+        limit_ms = self.limit(now if until is None else until) // 1000
         ends = self._log.first_since({(self._topic, p): limit_ms for p in self._cursors})
         for partition, start in list(self._cursors.items()):
             end = ends[self._topic, partition]

@@ -6,12 +6,14 @@ from datetime import timedelta
 
 from headrace.streams.errors import BrokerUnavailableError
 from headrace.streams.kafka.log_reader import LogReader
+from headrace.streams.kafka.reading import BEGINNING
 from headrace.streams.lifecycle.store import PartitionStore
 
 log = logging.getLogger(__name__)
 
 TASKS = "tasks"
-READERS = frozenset({"runner", "lifecycle"})
+RUNNER = "runner"
+READERS = frozenset({RUNNER, "lifecycle"})
 """Groups that must have read a task: where one has committed nothing, nothing is deleted."""
 LOOK_SECONDS = 600.0
 
@@ -34,6 +36,26 @@ def first_open_task(store: PartitionStore) -> int | None:
     """The lowest offset of the Task of an open rollout."""
     offsets = (rollout.state.task_offset for rollout in store.open.values())
     return min((offset for offset in offsets if offset is not None), default=None)
+
+
+def unfinished_since(log_reader: LogReader, partitions: Iterable[int], now: int) -> int:
+    """When the oldest task that the runners have not finished was appended, `now` if there is none (microseconds).
+
+    Only a task that comes later than this can still repeat a rollout.
+
+    Raises:
+        BrokerUnavailableError: no answer.
+    """
+    numbers = list(partitions)
+    finished = log_reader.committed(TASKS, numbers).get(RUNNER, {})
+    since = now
+    for (_, number), end in log_reader.ends([(TASKS, number) for number in numbers]).items():
+        start = finished.get(number, 0)
+        if start < end:
+            first = next(iter(log_reader.stretch(TASKS, number, start or BEGINNING, end)), None)
+            if first is not None:  # else there are marks of transactions alone
+                since = min(since, first.timestamp()[1] * 1000)
+    return since
 
 
 class TaskCleaner:

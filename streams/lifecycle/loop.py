@@ -13,7 +13,7 @@ from headrace.streams.kafka.old_records import OldRecords
 from headrace.streams.kafka.transactional import LogEntry, Output, Processor, TopicPartitionKey
 from headrace.streams.kafka.transactional.intake import Intake, RefusedError
 from headrace.streams.lifecycle.answers import TaskAnswers, smaller
-from headrace.streams.lifecycle.cleaning import TaskCleaner
+from headrace.streams.lifecycle.cleaning import TaskCleaner, unfinished_since
 from headrace.streams.lifecycle.machine import (
     EXTERNAL,
     TERMINAL,
@@ -237,9 +237,12 @@ class LifecycleProcessor(Processor):
         self._write_end(store, rollout, event, rollout.state.task_offset)
 
     def _look_for_old(self, now: int) -> None:
+        """Ended rollouts are forgotten when no task that waits for a runner can repeat them any more."""
         found: dict[int, list[str]] = {}
+        until = now
         try:
-            for message in self._old.look(now):
+            until = unfinished_since(self._log, self._stores, now)
+            for message in self._old.look(now, until):
                 if message.value() is not None and _status(message) in TERMINAL:
                     found.setdefault(message.partition() or 0, []).append(
                         (message.key() or b"").decode("utf-8", "replace")
@@ -247,7 +250,7 @@ class LifecycleProcessor(Processor):
         except BrokerUnavailableError as error:
             log.warning("old records of rollouts stay for now: %s", error)
         for number, rollout_ids in found.items():
-            self._stores[number].expire(rollout_ids, self._old.limit(now) // 1000)
+            self._stores[number].expire(rollout_ids, self._old.limit(until) // 1000)
 
     # -- writing
 

@@ -270,6 +270,7 @@ def test_ten_thousand_duplicates_change_nothing():
 
 def test_a_rollout_is_forgotten_long_after_its_end():
     log, loop = lifecycle()
+    log.commits["runner"] = {"tasks": 2}
     log.write(task("old"), event("started", "old"), event("succeeded", "old", final=True))
     until_quiet(loop)
     log.now_ms += R_MS // 2
@@ -290,6 +291,18 @@ def test_a_rollout_is_forgotten_long_after_its_end():
     loop.restart()
     until_quiet(loop)
     assert status(log, "old") == "queuing"
+
+
+def test_a_rollout_is_not_forgotten_while_a_task_that_may_repeat_it_waits():
+    log, loop = lifecycle()
+    log.write(task("a"), event("started", "a"), event("succeeded", "a", final=True), task("a"))
+    until_quiet(loop)
+    log.commits["runner"] = {"tasks": 1}  # busy with others for longer than anything is kept
+    wait(log, loop, 3 * R_MS / 1000)
+    assert status(log, "a") == "succeeded"
+    log.commits["runner"] = {"tasks": 2}
+    wait(log, loop, 700)
+    assert "a" not in log.last("rollouts")
 
 
 def test_old_tasks_are_deleted_below_what_anyone_needs(monkeypatch: pytest.MonkeyPatch):
