@@ -59,6 +59,8 @@ class Settings(BaseSettings):
     """How long a rollout may be open."""
     replay_window: timedelta = timedelta(days=30)
     """How long triplets are kept for replay."""
+    view_retention: timedelta | None = None
+    """Rollouts that ended so long ago leave the view, with all of their rows; none do where it is not set."""
 
     group_protocol: str = Field(default="consumer", pattern="^(consumer|classic)$")
     """`consumer` is KIP-848, `classic` the protocol before."""
@@ -93,7 +95,8 @@ class Settings(BaseSettings):
     @field_validator("*", mode="before")
     @classmethod
     def _number_of_seconds(cls, value: Any, info: ValidationInfo) -> Any:
-        if cls.model_fields[info.field_name or ""].annotation is not timedelta or not isinstance(value, str):
+        annotation: Any = cls.model_fields[info.field_name or ""].annotation
+        if annotation not in (timedelta, timedelta | None) or not isinstance(value, str):
             return value
         try:
             return float(value)

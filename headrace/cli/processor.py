@@ -11,6 +11,7 @@ import typer
 
 from headrace.cli.grader import grader
 from headrace.cli.options import Bootstrap, Prefix, Registry, WorkerId, print_ready, run_until_signal, settings_of
+from headrace.cli.sources import duration_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +106,10 @@ def view(
         str | None, typer.Option(help="sqlite:///FILE or postgresql://USER@HOST/NAME [HEADRACE_VIEW].")
     ] = None,
     rebuild: Annotated[bool, typer.Option(help="Drop what is there, and read everything anew.")] = False,
+    retention: Annotated[
+        str | None,
+        typer.Option(help="Remove rollouts that ended so long ago: 30d [HEADRACE_VIEW_RETENTION]; else they stay."),
+    ] = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
     registry: Registry = None,
@@ -118,15 +123,20 @@ def view(
     from headrace.streams.view.database import DEFAULT_DATABASE, open_database
     from headrace.streams.view.loop import ViewLoop
     from headrace.streams.view.migrate import check_pipeline, upgrade
+    from headrace.streams.view.pruning import Pruner, check_age
     from headrace.streams.view.writer import ViewWriter
     from headrace.streams.workers import new_worker_id
 
-    settings = settings_of(bootstrap, prefix, registry)
+    age = None if retention is None else duration_of(retention, "--retention")
+    settings = settings_of(bootstrap, prefix, registry, view_retention=age)
+    if settings.view_retention is not None:
+        check_age(settings, settings.view_retention)
     engine = open_database(database or settings.view or DEFAULT_DATABASE)
     upgrade(engine, rebuild=rebuild)
     check_pipeline(engine, settings)
     worker = worker_id or new_worker_id("view")
-    _run(settings, ViewLoop(settings, ViewWriter(engine), worker), worker)
+    pruner = Pruner(engine, settings, settings.view_retention)
+    _run(settings, ViewLoop(settings, ViewWriter(engine), pruner, worker), worker)
 
 
 @app.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,14 +53,35 @@ def source_of(settings: Settings, database: str | None, client_id: str) -> Gener
         source.close()
 
 
+def duration_of(text: str, option: str) -> timedelta:
+    """A duration as an option has it: `90s`, `5m`, `1h`, `2d`.
+
+    Raises:
+        BadParameter: it is none.
+    """
+    if (duration := _duration(text)) is None:
+        raise typer.BadParameter(f"{text!r}; write 90s, 5m, 1h or 2d", param_hint=option)
+    return duration
+
+
+def _duration(text: str) -> timedelta | None:
+    found = AGO.fullmatch(text)
+    if found is None:
+        return None
+    try:
+        return timedelta(seconds=float(found[1]) * SECONDS[found[2]])
+    except OverflowError:
+        return None
+
+
 def since_us(text: str, now_us: int) -> int:
     """The time that `--since` names, in microseconds since the epoch: `90s`, `5m`, `1h`, `2d`, or ISO 8601.
 
     Raises:
         BadParameter: it names none.
     """
-    if ago := AGO.fullmatch(text):
-        return now_us - int(float(ago[1]) * SECONDS[ago[2]] * 1e6)
+    if (ago := _duration(text)) is not None:
+        return now_us - int(ago.total_seconds() * 1e6)
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:

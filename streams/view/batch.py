@@ -32,7 +32,8 @@ KEPT: dict[str, tuple[str, RowOf]] = {
 UNKEPT = frozenset({"JournalEntry"})
 """Records without a table."""
 
-TABLE_OF_TOPIC = {"rollouts": tables.rollouts.name, "resources": tables.resources.name, "workers": tables.workers.name}
+TABLE_OF_TOPIC = {"resources": tables.resources.name, "workers": tables.workers.name}
+"""Tables from which a tombstone removes a row."""
 
 
 class Written(NamedTuple):
@@ -76,11 +77,10 @@ class Batch:
             self.attempts[record.rollout_id] = attempt_rows(record)
 
     def remove(self, topic: str, key: str) -> None:
-        """Takes a tombstone of a compacted topic."""
-        table = TABLE_OF_TOPIC[topic]
-        self.kept.setdefault(table, {})[key] = None
-        if table == tables.rollouts.name:
-            self.attempts[key] = []
+        """Takes a tombstone of a compacted topic; rollouts that the topic forgets stay, until they are pruned."""
+        table = TABLE_OF_TOPIC.get(topic)
+        if table is not None:
+            self.kept.setdefault(table, {})[key] = None
 
     def without(self, refused: set[tuple[str, Place]]) -> "Batch":
         """The rows that come from other records than these."""

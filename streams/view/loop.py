@@ -2,31 +2,36 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from headrace.streams.errors import HeadraceError
+from headrace.streams.kafka.clock import wall_us
 from headrace.streams.settings import Settings
+from headrace.streams.view.pruning import Pruner
 from headrace.streams.view.session import NAME, ViewSession
 from headrace.streams.view.writer import ViewWriter
 
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 1.0  # between a lost session and the next
+PRUNE_SECONDS = 0.1  # of a turn, which is a quarter of a second where nothing comes
 
 
 class ViewLoop:
     """Reads the pipeline's topics as a group and keeps the database's rows.
 
     Attributes:
-        counters: records read by topic, dead letters by reason, transactions.
+        counters: records read by topic, dead letters by reason, transactions, rows pruned by table.
     """
 
     name = NAME
 
-    def __init__(self, settings: Settings, writer: ViewWriter, worker_id: str) -> None:
+    def __init__(self, settings: Settings, writer: ViewWriter, pruner: Pruner, worker_id: str) -> None:
         self.counters: dict[str, int] = {}
         self._settings = settings
         self._writer = writer
+        self._pruner = pruner
         self._worker_id = worker_id
         self._stopping = threading.Event()
 
@@ -64,8 +69,17 @@ class ViewLoop:
         try:
             while not self._stopping.is_set():
                 session.turn()
+                self._prune()
         finally:
             session.close()
+
+    def _prune(self) -> None:
+        """Some of what is old; reading goes on in between."""
+        began = time.monotonic()
+        self._pruner.look(began, wall_us())
+        while self._pruner.pending and time.monotonic() - began < PRUNE_SECONDS:
+            for table, count in self._pruner.step().items():
+                self._count(f"pruned_{table}", count)
 
     def _count(self, name: str, more: int) -> None:
         self.counters[name] = self.counters.get(name, 0) + more

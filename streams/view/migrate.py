@@ -5,7 +5,7 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from alembic.util.exc import CommandError
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, inspect, text
 
 from headrace.streams.settings import Settings
 from headrace.streams.view import tables
@@ -37,6 +37,7 @@ def upgrade(engine: Engine, *, rebuild: bool = False) -> None:
         if rebuild:
             tables.metadata.drop_all(connection)
             connection.execute(text(f"DROP TABLE IF EXISTS {VERSION_TABLE}"))
+        made_now = not inspect(connection).has_table(tables.offsets.name)
         config.attributes["connection"] = connection
         try:
             command.upgrade(config, "head")
@@ -45,6 +46,8 @@ def upgrade(engine: Engine, *, rebuild: bool = False) -> None:
                 f"{engine.url.render_as_string()} was made by another version of Headrace ({error}); upgrade "
                 "Headrace, or give --rebuild to make it anew from the topics"
             ) from error
+        if made_now:
+            connection.execute(tables.horizon.update().values(whole_since=None))
 
 
 def check_pipeline(engine: Engine, settings: Settings) -> None:

@@ -47,6 +47,14 @@ offsets = Table(
 )
 """The first offset of each partition that is not in the rows yet."""
 
+horizon = Table(
+    "horizon",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("whole_since", BigInteger),
+)
+"""One row: of rollouts that ended before, the topics held only parts when the tables were made; NULL: not known yet."""
+
 rollouts = Table(
     "rollouts",
     metadata,

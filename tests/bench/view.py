@@ -35,6 +35,7 @@ from headrace.streams.view import tables
 from headrace.streams.view.database import open_database
 from headrace.streams.view.loop import ViewLoop
 from headrace.streams.view.migrate import upgrade
+from headrace.streams.view.pruning import Pruner
 from headrace.streams.view.writer import ViewWriter
 
 COMMAND = str(Path(sys.executable).parent / "headrace")
@@ -144,7 +145,7 @@ def in_process(settings: Settings, database: str, count: int, profile: str) -> N
 
     engine = open_database(database)
     upgrade(engine, rebuild=True)
-    loop = ViewLoop(settings, ViewWriter(engine), "bench")
+    loop = ViewLoop(settings, ViewWriter(engine), Pruner(engine, settings, None), "bench")
     threading.Thread(target=lambda: (wait_for_rows(database, count), loop.stop()), daemon=True).start()
     profiler = cProfile.Profile()
     profiler.enable()

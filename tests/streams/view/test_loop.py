@@ -18,6 +18,7 @@ from headrace.streams.view.batch import TOPICS
 from headrace.streams.view.database import open_database
 from headrace.streams.view.loop import ViewLoop
 from headrace.streams.view.migrate import upgrade
+from headrace.streams.view.pruning import Pruner
 from headrace.streams.view.writer import ViewWriter
 
 from . import records as make
@@ -60,7 +61,7 @@ def caught_up(engine: Engine, settings: Settings) -> bool:
 @contextmanager
 def viewing(settings: Settings, engine: Engine, worker_id: str) -> Generator[ViewLoop]:
     """A view in this process, which is quicker to start."""
-    loop = ViewLoop(settings, ViewWriter(engine), worker_id)
+    loop = ViewLoop(settings, ViewWriter(engine), Pruner(engine, settings, None), worker_id)
     ready = threading.Event()
     thread = threading.Thread(target=loop.run, args=(ready.set,))
     thread.start()

@@ -108,13 +108,16 @@ def test_of_a_key_the_last_record_counts() -> None:
     batch.add("rollouts", make.rollout(1, "running"), Place(0, 1, 0))
     batch.add("rollouts", make.rollout(1, "failed", attempts=[]), Place(0, 2, 0))
     batch.add("rollouts", make.rollout(2), Place(0, 3, 0))
-    batch.remove("rollouts", "ro-2")
+    batch.remove("rollouts", "ro-2")  # the topic forgets it, the view does not
+    batch.add("workers", make.worker(), Place(0, 3, 0))
+    batch.remove("workers", "w")
     found = batch.kept["rollouts"]
     assert batch
     assert found["ro-1"] is not None
     assert found["ro-1"].row[1] == "failed"
-    assert found["ro-2"] is None
-    assert batch.attempts == {"ro-1": [], "ro-2": []}
+    assert found["ro-2"] is not None
+    assert batch.kept["workers"] == {"w": None}
+    assert {key: len(rows) for key, rows in batch.attempts.items()} == {"ro-1": 0, "ro-2": 2}
 
 
 def test_what_is_refused_is_left_out_with_its_attempts() -> None:
@@ -136,5 +139,5 @@ def test_every_topic_of_the_view_has_a_row_for_its_records() -> None:
     for topic in READ:
         for record in TOPICS[topic].records:
             assert record in APPENDED or record in KEPT or record in UNKEPT
-        assert TOPICS[topic].compact == (topic in TABLE_OF_TOPIC)
+        assert TOPICS[topic].compact == (topic in TABLE_OF_TOPIC or topic == "rollouts")
     assert Span.SCHEMA in APPENDED
