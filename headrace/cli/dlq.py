@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headrace.cli.options import Bootstrap, Json, Prefix, Registry, print_json, print_table, settings_of
+from headrace.cli.rollout_table import moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,12 +49,15 @@ def list_(
         return
     from rich.table import Table
 
-    table = Table("id", "reason", "reader", "state", "bytes", "detail")
+    from headrace.streams.kafka.clock import wall_us
+
+    now = wall_us()
+    table = Table("id", "at (UTC)", "reason", "reader", "state", "bytes", "detail")
     for s in states:
         d = s.letter
         states = ([] if s.replayed else [s.state]) + ([f"replayed {s.replays}x"] if s.replays else [])
         detail = d.detail.removeprefix(f"{d.reason}: ")[:80]
-        table.add_row(str(d.place), d.reason, d.reader, ", ".join(states), str(d.size), detail)
+        table.add_row(str(d.place), moment(d.at, now), d.reason, d.reader, ", ".join(states), str(d.size), detail)
     print_table(table)
 
 
@@ -94,9 +98,9 @@ def count(topic: Topic = None, bootstrap: Bootstrap = None, prefix: Prefix = Non
 
 @app.command()
 def show(
-    topic: Annotated[str, typer.Argument(help="As `dlq list` names it, or the source's short or full name.")],
-    partition: Annotated[int, typer.Argument(min=0, help="Of the dead letter.")],
-    offset: Annotated[int, typer.Argument(min=0, help="Of the dead letter.")],
+    topic: Annotated[str, typer.Argument(help="An id as `dlq list` shows it; or a topic, with partition and offset.")],
+    partition: Annotated[int | None, typer.Argument(min=0, help="Of the dead letter.")] = None,
+    offset: Annotated[int | None, typer.Argument(min=0, help="Of the dead letter.")] = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
     registry_url: Registry = None,
@@ -104,7 +108,9 @@ def show(
 ) -> None:
     """Show one dead letter whole: headers, key and value, decoded where that is possible now.
 
-    Example: headrace dlq show headrace.spans.v1.dlq 0 17 --json
+    Of several letters of one record an id means the first.
+
+    Example: headrace dlq show headrace.spans.v1/3/17 --json
     """
     from dataclasses import replace
 
@@ -114,7 +120,15 @@ def show(
     from headrace.streams.kafka.rereading import Rereader
 
     settings = settings_of(bootstrap, prefix, registry_url)
-    (source,) = _topics(settings, topic)
+    if partition is None or offset is None:
+        (place,) = _places(settings, [topic])
+        source = place.topic
+        found = next((s.letter for s in _states(settings, source) if s.letter.place == place), None)
+        if found is None:
+            raise HeadraceError(f"there is no dead letter {place}; `headrace dlq list` names them")
+        partition, offset = found.partition, found.offset
+    else:
+        (source,) = _topics(settings, topic)
     name = _dead(source)
     at = (name, partition)
     message = None

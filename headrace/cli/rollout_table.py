@@ -17,13 +17,11 @@ WATCHED = 15
 
 def rollout_table(states: list[RolloutState]) -> Any:
     """A row a rollout."""
-    from datetime import UTC, datetime
-
     from rich.table import Table
 
-    def clock(at: int | None) -> str:
-        return datetime.fromtimestamp(at / 1e6, UTC).strftime("%H:%M:%S.%f")[:-3] if at else ""
+    from headrace.streams.kafka.clock import wall_us
 
+    now = wall_us()
     table = Table("rollout", "status", "mode", "run", "group", "attempts", "enqueued", "ended (UTC)", "error")
     for s in states:
         error = next((a.error for a in reversed(s.attempts) if a.error), None)
@@ -34,11 +32,22 @@ def rollout_table(states: list[RolloutState]) -> Any:
             s.run_id or "",
             f"{s.group_id} {s.sample_index + 1}/{s.group_size}" if s.group_id else "",
             str(len(s.attempts)),
-            clock(s.enqueued_at),
-            clock(s.ended_at),
+            moment(s.enqueued_at, now),
+            moment(s.ended_at, now),
             f"{error.type}: {error.message}"[:80] if error else "",
         )
     return table
+
+
+def moment(at: int | None, now: int) -> str:
+    """A time for people, with its date where it is not of today; microseconds since the epoch, UTC."""
+    from datetime import UTC, datetime
+
+    if not at:
+        return ""
+    then = datetime.fromtimestamp(at / 1e6, UTC)
+    of_today = then.date() == datetime.fromtimestamp(now / 1e6, UTC).date()
+    return then.strftime("%H:%M:%S.%f" if of_today else "%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
 def watch_table(changes: SimpleQueue[RolloutState]) -> None:
