@@ -13,59 +13,8 @@ from headrace.streams.assembly.reward_forms import read_rewards
 from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.trajectory import assemble, read_attempt
 from headrace.streams.assembly.values import span_attributes
+from tests.streams.assembly.odd import KEYS, TEXTS
 
-KEYS = (
-    "gen_ai.operation.name",
-    "gen_ai.response.id",
-    "gen_ai.response.finish_reasons",
-    "gen_ai.input.messages",
-    "gen_ai.output.messages",
-    "gen_ai.system_instructions",
-    "gen_ai.prompt.0.role",
-    "gen_ai.prompt.0.content",
-    "gen_ai.prompt.x.y",
-    "gen_ai.prompt",
-    "gen_ai.completion.0",
-    "gen_ai.completion.0.tool_calls.0.name",
-    "gen_ai.tool.definitions",
-    "gen_ai.usage.input_tokens",
-    "gen_ai.evaluation.score.value",
-    "prompt_token_ids",
-    "response_token_ids",
-    "logprobs.content",
-    "llm.hosted_vllm.choices",
-    "llm.hosted_vllm.prompt_token_ids",
-    "llm.input_messages.0.message.role",
-    "llm.input_messages.0.message.contents.0.message_content.text",
-    "llm.output_messages.0.message",
-    "openinference.span.kind",
-    "output.value",
-    "input.value",
-    "ai.prompt.messages",
-    "ai.response.toolCalls",
-    "agentops.task.output",
-    "agentlightning.reward.0.value",
-    "agentlightning.link.0.key_match",
-    "agentlightning.link.0.value_match",
-    "agent.name",
-    "http.response.status_code",
-    "http.request.resend_count",
-    "error.type",
-    "events",
-    "gen_ai.prompt." + "9" * 5000 + ".role",
-    "gen_ai.completion." + "9" * 5000 + ".finish_reason",
-    "agentlightning.reward." + "9" * 5000 + ".value",
-)
-TEXTS = (
-    "", "chat", "LLM", "[1, 2]", "[[3]]", "(4,)", "None", "[", "{}", "nan", "stop", "planner", "x", "500", "span_id",
-    '[{"role": "user", "parts": [{"type": "text"}, 5, {"type": "tool_call"}]}]', '[{"type": "text"}]', "[[[[",
-    "{'a': 1}", "9" * 5000, "[" * 5000, "[1.5, 1" + "0" * 400 + "]", "[-1e300, -0.5]",
-    '{"type": "reward", "value": 1' + "0" * 400 + "}",
-    '{"type": "reward", "value": ' + "[" * 5000,
-    '{"choices": [{"token_ids": [1], "index": "a", "logprobs": {"content": [{"logprob": null}]}}], "id": 5}',
-    '{"type": "reward", "value": 1}', '{"output": [{"type": "function_call"}, {"role": "assistant", "content": 5}]}',
-    '{"generations": [[{"generation_info": 5}]]}', '{"messages": [5, {"content": [{"type": "tool_result"}]}]}',
-)  # fmt: skip
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none()
     | st.booleans()
