@@ -111,7 +111,7 @@ def merge(base: Mapping[str, TensorBytes], adapter: Adapter) -> dict[str, Tensor
     merged = dict(base)
     for name, (a, b) in adapter.pairs.items():
         weight = floats(base[name]) + np.float32(adapter.scale) * (floats(b) @ floats(a))
-        data = memoryview(np.ascontiguousarray(weight, dtype="<f4")).cast("B")
+        data = np.ascontiguousarray(weight, dtype="<f4").data.cast("B")
         merged[name] = TensorBytes("F32", base[name].shape, data)
     return merged
 

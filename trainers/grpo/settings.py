@@ -198,8 +198,8 @@ def settings_of_objective(objective: str, **given: Any) -> GrpoSettings:
 
 def settings_from(given: Mapping[str, Any]) -> GrpoSettings:
     """The settings as a run's manifest has them."""
-    lists = {"betas": tuple(given["betas"]), "lora": lora_from(given.get("lora"))}
-    return GrpoSettings(**{**given, **lists})
+    values: dict[str, Any] = {**given, "betas": tuple(given["betas"]), "lora": lora_from(given.get("lora"))}
+    return GrpoSettings(**values)
 
 
 def window_policies(objective: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """LoRA adapters (arXiv:2106.09685), made by peft, which is imported where a run asks for one and nowhere else."""
 
 import importlib.util
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -56,7 +57,10 @@ def lora_of(rank: int | None, alpha: int | None, targets: str | None, seed: int)
 
 def lora_from(given: dict[str, Any] | None) -> LoraSettings | None:
     """The settings as a run's manifest has them."""
-    return None if given is None else LoraSettings(**(given | {"targets": tuple(given["targets"])}))
+    if given is None:
+        return None
+    values: dict[str, Any] = {**given, "targets": tuple(given["targets"])}
+    return LoraSettings(**values)
 
 
 def add_adapter(module: nn.Module, settings: LoraSettings) -> None:
@@ -67,7 +71,8 @@ def add_adapter(module: nn.Module, settings: LoraSettings) -> None:
     Raises:
         SettingsError: a target is no linear module of the model.
     """
-    linear = {name.rpartition(".")[2] for name, part in module.named_modules() if isinstance(part, nn.Linear)}
+    parts = cast("Iterable[tuple[str, nn.Module]]", module.named_modules())
+    linear = {name.rpartition(".")[2] for name, part in parts if isinstance(part, nn.Linear)}
     # The head is no target: servers do not load adapters of it.
     known = sorted(linear - {"lm_head"})
     if missing := sorted(set(settings.targets) - set(known)):
@@ -84,7 +89,9 @@ def add_adapter(module: nn.Module, settings: LoraSettings) -> None:
 def adapter_config(settings: LoraSettings) -> dict[str, Any]:
     """What stands in `adapter_config.json`, without the base model."""
     config: dict[str, Any] = _config(settings).to_dict() | {"inference_mode": True}
-    return {name: sorted(value) if isinstance(value, set) else value for name, value in config.items()}
+    return {
+        name: sorted(cast("set[str]", value)) if isinstance(value, set) else value for name, value in config.items()
+    }
 
 
 def trained_parameters(module: nn.Module) -> dict[str, nn.Parameter]:

@@ -1,88 +1,43 @@
 """The real vLLM on a CPU: loads, stamps, refusals, and its end."""
 
 import asyncio
-import hashlib
 import json
 import os
 import shutil
 import time
-import uuid
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM
 
 from headrace.connectors.engine.checkpoint import directory_of
 from headrace.connectors.engine.control import HttpEngineControl, WeightsRefusedError
 from headrace.connectors.vllm.command import VllmOptions, arguments
-from headrace.schemas.records import Weights
+from tests.connectors.adapters import adapter_record, save_adapter
+from tests.connectors.vllm.asking import ask, difference, publish
 
 pytestmark = [pytest.mark.alone, pytest.mark.vllm, pytest.mark.slow, pytest.mark.timeout(600)]
-
-
-def _publish(base: Path, into: Path, version: int, noise: float = 0.05) -> Weights:
-    directory = into / f"weights-{uuid.uuid4().hex}"
-    directory.mkdir()
-    generator = torch.Generator().manual_seed(version)
-    tensors = {
-        name: tensor + noise * torch.randn(tensor.shape, generator=generator)
-        for name, tensor in load_file(base / "model.safetensors").items()
-    }
-    (directory / "config.json").write_bytes((base / "config.json").read_bytes())
-    save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
-    sums = {"model.safetensors": hashlib.sha256((directory / "model.safetensors").read_bytes()).hexdigest()}
-    return Weights(policy="policy", version=version, weights_id=f"id-{version}", uri=str(directory), sha256=sums)
-
-
-async def _ask(session: aiohttp.ClientSession, i: int, tokens: int = 8, **more: Any) -> dict[str, Any]:
-    # Longer than a block of the prefix cache, so that a stale cache would show.
-    text = f"Please pick the digit {i % 10}. " * 40
-    body = {
-        "model": "policy",
-        "messages": [{"role": "user", "content": text}],
-        "seed": i,
-        "temperature": 1.3,
-        "max_tokens": tokens,
-        "ignore_eos": True,
-        "logprobs": True,
-        "return_token_ids": True,
-    }
-    async with session.post("/v1/chat/completions", json=body | more) as answer:
-        assert answer.status == 200, await answer.text()
-        return await answer.json()
-
-
-def _difference(answer: dict[str, Any], directory: str | Path) -> float:
-    model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
-    (choice,) = answer["choices"]
-    prompt, ids = answer["prompt_token_ids"], choice["token_ids"]
-    with torch.no_grad():
-        logits = model(torch.tensor([[*prompt, *ids]])).logits[0, len(prompt) - 1 : -1].float() / 1.3
-    wanted = logits.log_softmax(-1).gather(1, torch.tensor(ids)[:, None])[:, 0].tolist()
-    return max(abs(e["logprob"] - w) for e, w in zip(choice["logprobs"]["content"], wanted, strict=True))
 
 
 async def test_loads_under_traffic_are_exact_and_stamped(vllm: Any, model_dir: Path, tmp_path: Path) -> None:
     async with aiohttp.ClientSession(vllm.url, connector=aiohttp.TCPConnector(limit=0)) as session:
         control = HttpEngineControl(vllm.url, session)
         assert await control.health()
-        first = await _ask(session, 3)
+        first = await ask(session, 3)
         assert first["policy_version"] == {"min": 0, "max": 0}
         assert first["logprobs_mode"] == "processed"
-        assert _difference(first, model_dir) < 1e-4
+        assert difference(first, model_dir) < 1e-4
         answers: list[dict[str, Any]] = []
         finished = asyncio.Event()
 
         async def client(i: int) -> None:
             while not finished.is_set():
-                answers.append(await _ask(session, i))
+                answers.append(await ask(session, i))
 
         clients = [asyncio.create_task(client(i)) for i in range(16)]
-        versions = [_publish(model_dir, tmp_path, version) for version in range(1, 6)]
+        versions = [publish(model_dir, tmp_path, version) for version in range(1, 6)]
         for weights in versions:
             loaded = await control.load(weights)
             assert (loaded.version, loaded.weights_id, loaded.changed) == (weights.version, weights.weights_id, True)
@@ -99,11 +54,11 @@ async def test_loads_under_traffic_are_exact_and_stamped(vllm: Any, model_dir: P
             assert mine
             for answer in mine[:2]:
                 assert answer["weights_id"] == weights.weights_id
-                assert _difference(answer, weights.uri) < 1e-4
+                assert difference(answer, weights.uri) < 1e-4
         assert all(a["policy_version"]["min"] == a["policy_version"]["max"] for a in answers)
-        assert _difference(await _ask(session, 3), versions[0].uri) > 1e-3  # the check can fail
+        assert difference(await ask(session, 3), versions[0].uri) > 1e-3  # the check can fail
 
-        broken = _publish(model_dir, tmp_path, 6)
+        broken = publish(model_dir, tmp_path, 6)
         tensors = load_file(directory_of(broken.uri) / "model.safetensors")
         tensors["model.norm.weight"][0] = float("nan")
         save_file(tensors, directory_of(broken.uri) / "model.safetensors")
@@ -118,7 +73,7 @@ async def test_loads_under_traffic_are_exact_and_stamped(vllm: Any, model_dir: P
             await control.load(versions[0])
         assert refused.value.reason == "stale_version"
         assert (await control.loaded()).version == 5
-        assert _difference(await _ask(session, 3), versions[-1].uri) < 1e-4
+        assert difference(await ask(session, 3), versions[-1].uri) < 1e-4
 
 
 async def test_a_tied_model_kept_requests_and_a_starter_killed_with_9(
@@ -135,13 +90,18 @@ async def test_a_tied_model_kept_requests_and_a_starter_killed_with_9(
     group = os.getpgid(_children(server.process.pid)[0])
     async with aiohttp.ClientSession(server.url) as session:
         control = HttpEngineControl(server.url, session)
-        weights = _publish(tied, tmp_path, 1)
-        long = asyncio.create_task(_ask(session, 1, 120))
+        weights = publish(tied, tmp_path, 1)
+        long = asyncio.create_task(ask(session, 1, 120))
         await asyncio.sleep(0.1)
         await control.load(weights)
         stamp = (await long)["policy_version"]
         assert stamp in ({"min": 0, "max": 1}, {"min": 0, "max": 0})
-        assert _difference(await _ask(session, 1), weights.uri) < 1e-4
+        assert difference(await ask(session, 1), weights.uri) < 1e-4
+        # Without --enable-lora an adapter is merged into the weights that it belongs to, which are not the loaded ones.
+        save_adapter(tied, tmp_path / "adapter")
+        adapter = adapter_record(tied, tmp_path / "adapter", 2)
+        assert (await control.load(adapter)).changed
+        assert difference(await ask(session, 1), adapter) < 1e-4
     server.process.kill()
     server.process.wait()
     deadline = time.monotonic() + 20
@@ -174,3 +134,6 @@ def test_flags_of_the_user_win(tmp_path: Path) -> None:
     assert line.count("--dtype") == 1
     assert line[line.index("--dtype") + 1] == "bfloat16"
     assert line[-1] == "--max-model-len=64"
+    assert "--max-loras" not in line
+    line = arguments(VllmOptions(tmp_path, 1, "p", 0, "wait", 0, 1, ("--enable-lora",)), 1)
+    assert line[line.index("--max-loras") + 1] == "2"
