@@ -95,7 +95,7 @@ format: .venv/.installed
 	.venv/bin/ruff format .
 
 lock: | $(UV)
-	$(COMPILE) $(ARGS) pyproject.toml --extra torch --extra poml --extra parquet --extra litellm --extra tensorboard --extra dev -o requirements/core.txt
+	$(COMPILE) $(ARGS) pyproject.toml --extra torch --extra poml --extra parquet --extra litellm --extra lora --extra tensorboard --extra dev -o requirements/core.txt
 	$(COMPILE) $(ARGS) requirements/vllm.in --overrides requirements/vllm.overrides -o requirements/vllm.txt
 	$(COMPILE) $(ARGS) requirements/verl.in --no-binary antlr4-python3-runtime -o requirements/verl.txt
 	$(COMPILE) $(ARGS) requirements/uv.in -o requirements/uv.txt
