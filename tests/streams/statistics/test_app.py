@@ -1,9 +1,6 @@
 """The Faust app as a process, on a real broker."""
 
-import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,23 +13,19 @@ from headrace.streams.kafka.clients import make_producer
 from headrace.streams.kafka.messages import MessageMaker
 from headrace.streams.settings import Settings
 from headrace.streams.workers import Workers
+from tests.processes import Process, put_away, ready, start, variables
 
 pytestmark = pytest.mark.kafka
 DEADLINE_SECONDS = 60.0
 
 
 @pytest.fixture
-def statistics(settings: Settings, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [str(Path(sys.executable).parent / "headrace"), "processor", "statistics"]
-    flags = ["--bootstrap", settings.bootstrap, "--prefix", settings.prefix]
-    process = subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
-    assert process.stdout is not None
-    ready = json.loads(process.stdout.readline())
-    assert ready["ready"] == "statistics"
+def statistics(settings: Settings, tmp_path: Path) -> Iterator[Process]:
+    process = start("processor", "statistics", env=variables(settings), cwd=tmp_path)
+    assert ready(process)["ready"] == "statistics"
     yield process
+    put_away(process)
     assert not list(tmp_path.iterdir())  # Faust keeps its folder elsewhere
-    process.kill()
-    process.wait()
 
 
 def trajectory(n: int) -> Trajectory:
@@ -46,7 +39,7 @@ def trajectory(n: int) -> Trajectory:
     )
 
 
-def test_figures_reach_the_workers_topic(settings: Settings, statistics: subprocess.Popen[str]) -> None:
+def test_figures_reach_the_workers_topic(settings: Settings, statistics: Process) -> None:
     seen: Queue[WorkerState] = Queue()
     workers = Workers(settings, client_id="test", changed=seen.put).start()
     make = MessageMaker(settings)
