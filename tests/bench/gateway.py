@@ -1,160 +1,130 @@
 """The gateway against the engine called directly, interleaved in one run: milliseconds p50 and p99, and CPU a call.
 
-    HEADRACE_BOOTSTRAP=127.0.0.1:9092 python tests/bench/gateway.py [--engine URL] [--calls 1000]
+    HEADRACE_BOOTSTRAP=127.0.0.1:9092 python tests/bench/gateway.py [--engine URL] [--calls 1000] [--litellm COMMAND]
 
 Without --engine it starts a stub engine that answers a fixed completion of 16 tokens. The gateway is the public
-command. Under load: the same calls, 64 at once.
+command. Under load: the same calls, 64 at once. --litellm names LiteLLM's proxy, which is then measured beside it:
+
+    uv venv /tmp/litellm && uv pip install --python /tmp/litellm/bin/python 'litellm[proxy]'
+    ... tests/bench/gateway.py --litellm /tmp/litellm/bin/litellm
 """
 
 import argparse
 import asyncio
 import json
 import os
+import socket
 import statistics
 import subprocess
-import sys
+import tempfile
 import time
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import psutil
 import uvloop
+from gateway_stub import BODY, CHAT, COMMAND, IDS, cpu_ms, percentile, prepared, rollout_url, started, stub_engine
 
-from headrace.streams.kafka.admin import create_topics
-from headrace.streams.settings import Settings, load_settings
-
-COMMAND = str(Path(sys.executable).parent / "headrace")
-BODY: dict[str, Any] = {
-    "model": "policy",
-    "messages": [{"role": "user", "content": "Please pick the digit 7."}],
-    "max_tokens": 1,
-    "temperature": 1.0,
-}
 WARM_UP = 100
+AT_ONCE = 64
+START_SECONDS = 120
 
 
-def serve_stub() -> None:
-    """A server that answers the same completion at once, in vLLM's shape."""
-    from aiohttp import web
+class Way:
+    """A way to the engine.
 
-    entry = {"token": "a", "logprob": -0.5, "bytes": [97], "top_logprobs": []}
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": "a" * 16},
-        "logprobs": {"content": [entry] * 16},
-        "finish_reason": "stop",
-        "token_ids": list(range(16)),
-    }
-    answer = {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "policy",
-        "choices": [choice],
-        "usage": {"prompt_tokens": 30, "completion_tokens": 16, "total_tokens": 46},
-        "policy_version": {"min": 1, "max": 1},
-        "prompt_token_ids": list(range(30)),
-    }
-    body = json.dumps(answer).encode()
+    Args:
+        url: of a server; `process` is that server, None where it is not measured.
+    """
 
-    async def handle(request: web.BaseRequest) -> web.Response:
-        await request.read()
-        if request.path != "/v1/chat/completions":
-            return web.Response(body=json.dumps({"data": [{"id": "policy"}], "policy": "policy"}).encode())
-        return web.Response(body=body, content_type="application/json")
+    def __init__(self, name: str, url: str, process: psutil.Process | None, *, calls: int) -> None:
+        self.name, self.url, self.process, self.calls = name, url, process, calls
+        self.fields = BODY | {"max_tokens": 1} | (IDS if name == "direct" else {})
+        self.times: list[float] = []
+        self.used = 0.0
 
-    async def main() -> None:
-        runner = web.ServerRunner(web.Server(handle, access_log=None))
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        port = runner.addresses[0][1]
-        print(json.dumps({"url": f"http://127.0.0.1:{port}"}), flush=True)
-        await asyncio.Event().wait()
+    def cpu(self) -> float:
+        """Milliseconds of its process so far."""
+        return cpu_ms(self.process) if self.process is not None else 0.0
 
-    uvloop.run(main())
+    async def call(self, session: aiohttp.ClientSession) -> float:
+        """Milliseconds of one call."""
+        url = rollout_url(self.url) if self.name == "gateway" else self.url + CHAT
+        began = time.perf_counter()
+        async with session.post(url, json=self.fields) as response:
+            await response.read()
+            assert response.status == 200, response.status
+        return 1e3 * (time.perf_counter() - began)
+
+    async def measured(self, session: aiohttp.ClientSession) -> None:
+        """One call of those at concurrency 1."""
+        before = self.cpu()
+        self.times.append(await self.call(session))
+        self.used += self.cpu() - before
+
+    async def rate(self, session: aiohttp.ClientSession) -> str:
+        """Many at once."""
+
+        async def several(count: int) -> None:
+            for _ in range(count):
+                await self.call(session)
+
+        each = max(1, self.calls // AT_ONCE)
+        before, began = self.cpu(), time.perf_counter()
+        await asyncio.gather(*(several(each) for _ in range(AT_ONCE)))
+        done, seconds = each * AT_ONCE, time.perf_counter() - began
+        return f"{done / seconds:.0f} calls/s, its CPU a call {(self.cpu() - before) / done:.3f} ms"
+
+
+async def measure(ways: list[Way], calls: int) -> None:
+    """Prints the figures."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        for _ in range(WARM_UP):
+            for way in ways:
+                await way.call(session)
+        for _ in range(calls):
+            for way in ways:
+                await way.measured(session)
+        direct = statistics.median(ways[0].times)
+        for way in ways:
+            p50 = statistics.median(way.times)
+            print(
+                f"one at a time, {way.name:8}: p50 {p50:.2f} ms, p99 {percentile(way.times, 0.99):.2f} ms; "
+                f"overhead p50 {p50 - direct:.2f} ms, its CPU a call {way.used / calls:.3f} ms"
+            )
+        for way in ways[1:]:
+            print(f"{AT_ONCE} at once, {way.name}: {await way.rate(session)}")
 
 
 @contextmanager
-def started(*command: str) -> Iterator[tuple[psutil.Process, dict[str, Any]]]:
-    """A process and its ready line."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield psutil.Process(process.pid), json.loads(process.stdout.readline())
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def cpu_ms(process: psutil.Process) -> float:
-    """User and system time so far."""
-    times = process.cpu_times()
-    return 1e3 * (times.user + times.system)
-
-
-async def call(session: aiohttp.ClientSession, url: str, fields: dict[str, Any]) -> float:
-    """Milliseconds of one call."""
-    began = time.perf_counter()
-    async with session.post(url, json=fields) as response:
-        await response.read()
-        assert response.status == 200, response.status
-    return 1e3 * (time.perf_counter() - began)
-
-
-def percentile(values: list[float], share: float) -> float:
-    """Of sorted values."""
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
-
-
-async def measure(engine: str, gateway: str, process: psutil.Process, calls: int) -> None:
-    """Prints the figures."""
-    direct = engine + "/v1/chat/completions"
-    asked = BODY | {"logprobs": True, "return_token_ids": True}
-
-    def through() -> str:
-        rollout = uuid.uuid4().hex
-        return f"{gateway}/rollout/{rollout}/attempt/{rollout}-1/v1/chat/completions"
-
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        for _ in range(WARM_UP):
-            await call(session, through(), BODY)
-            await call(session, direct, asked)
-        times: dict[str, list[float]] = {"direct": [], "gateway": []}
-        used = 0.0
-        for _ in range(calls):
-            times["direct"].append(await call(session, direct, asked))
-            before = cpu_ms(process)
-            times["gateway"].append(await call(session, through(), BODY))
-            used += cpu_ms(process) - before
-        figures = {name: (statistics.median(v), percentile(v, 0.99)) for name, v in times.items()}
-        for name, (p50, p99) in figures.items():
-            print(f"one at a time, {name:8}: p50 {p50:.2f} ms, p99 {p99:.2f} ms")
-        print(f"overhead p50: {figures['gateway'][0] - figures['direct'][0]:.2f} ms")
-        print(f"gateway CPU a call, one at a time: {used / calls:.3f} ms")
-
-        async def stream(n: int) -> None:
-            for _ in range(n):
-                await call(session, through(), BODY)
-
-        before, began = cpu_ms(process), time.perf_counter()
-        each = max(1, calls * 4 // 64)
-        await asyncio.gather(*(stream(each) for _ in range(64)))
-        done, seconds = each * 64, time.perf_counter() - began
-        print(
-            f"64 at once: {done / seconds:.0f} calls/s, gateway CPU a call {(cpu_ms(process) - before) / done:.3f} ms"
-        )
-
-
-def prepared() -> Settings:
-    """Topics of their own."""
-    settings = load_settings(prefix=f"bench{uuid.uuid4().hex[:6]}")
-    create_topics(settings)
-    return settings
+def litellm_proxy(command: str, engine: str) -> Generator[tuple[psutil.Process, str]]:
+    """LiteLLM's proxy before the engine, with one worker and its defaults."""
+    model = {"model_name": "policy", "litellm_params": {"model": "hosted_vllm/policy", "api_base": engine + "/v1"}}
+    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
+        config = Path(folder) / "config.yaml"
+        config.write_text(json.dumps({"model_list": [model]}))  # YAML takes JSON
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        log = (Path(folder) / "log").open("wb")
+        arguments = [command, "--config", str(config), "--host", "127.0.0.1", "--port", str(port), "--num_workers", "1"]
+        process = subprocess.Popen(arguments, stdout=log, stderr=log)
+        try:
+            deadline = time.monotonic() + START_SECONDS
+            while True:
+                with socket.socket() as probe:
+                    if not probe.connect_ex(("127.0.0.1", port)):
+                        break
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise SystemExit(f"LiteLLM's proxy did not start:\n{(Path(folder) / 'log').read_text()[-2000:]}")
+                time.sleep(0.2)
+            yield psutil.Process(process.pid), f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(30)
+            log.close()
 
 
 def main() -> None:
@@ -162,17 +132,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", help="URL of an engine")
     parser.add_argument("--calls", type=int, default=1000)
-    parser.add_argument("--stub", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--litellm", help="the proxy's command")
     given = parser.parse_args()
-    if given.stub:
-        serve_stub()
-        return
     settings = prepared()
     os.environ |= {"HEADRACE_BOOTSTRAP": settings.bootstrap, "HEADRACE_PREFIX": settings.prefix}
-    with started(sys.executable, __file__, "--stub") as (_, stub):
-        engine = given.engine or stub["url"]
-        with started(COMMAND, "gateway", "--engine", engine) as (process, ready):
-            uvloop.run(measure(engine, ready["url"], process, given.calls))
+    with (
+        nullcontext(given.engine) if given.engine else stub_engine() as engine,
+        started(COMMAND, "gateway", "--engine", engine) as (process, ready),
+        litellm_proxy(given.litellm, engine) if given.litellm else nullcontext(None) as proxy,
+    ):
+        ways = [
+            Way("direct", engine, None, calls=0),
+            Way("gateway", ready["url"], process, calls=4 * given.calls),
+        ]
+        if proxy is not None:
+            ways.append(Way("litellm", proxy[1], proxy[0], calls=given.calls))
+        uvloop.run(measure(ways, given.calls))
 
 
 if __name__ == "__main__":
