@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable
 from functools import cache, partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from headrace.schemas.records import Record, Reward, RolloutState, Span, Trajectory
 from headrace.streams.codec import Codec, DecodeError
@@ -11,6 +11,7 @@ from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.partitioner import murmur2, partition_of
 from headrace.streams.kafka.reading import read_topic
+from headrace.streams.kafka.transactional.intake import Intake, RefusedError
 from headrace.streams.settings import Settings
 from headrace.streams.view.fields import fields_of
 from headrace.streams.view.rows import Place, Row, reward_row
@@ -19,6 +20,7 @@ from headrace.streams.view.source import Fields, rollout_field
 
 log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Record)
+ROLLOUTS = "rollouts"
 
 
 class TopicSource:
@@ -65,21 +67,36 @@ class TopicSource:
         return newest
 
     def _newest(self, only: str | None = None) -> list[RolloutState]:
-        """The last state of every rollout; what cannot be read is named by the log."""
-        topic = self._settings.topic("rollouts")
-        partitions = partition_ids(self._settings, topic)
-        if only is not None:
-            partitions = [partition_of(only, len(partitions))]
-        last: dict[bytes, Message] = {}
-        for message in read_topic(self._settings, topic, partitions, client_id=self._client_id):
-            key = message.key() or b""
-            if only is not None and key != only.encode():
-                continue
+        """The last state of every rollout, as those who restore it read it: what nobody takes is passed over."""
+        partitions = partition_ids(self._settings, self._settings.topic(ROLLOUTS))
+        intake = Intake(self._settings, (ROLLOUTS,), len(partitions))
+        last: dict[str, Message] = {}
+        for key, message in self._states(intake, partitions, only):
             if message.value() is None:
                 last.pop(key, None)
             else:
                 last[key] = message
-        return [state for message in last.values() if (state := self._decoded(RolloutState, message)) is not None]
+        found = {key: _taken(intake, message) for key, message in last.items()}
+        spoilt = {key for key, state in found.items() if state is None}
+        if spoilt:  # what stood before it counts
+            for key, message in self._states(intake, partitions, only):
+                if key in spoilt:
+                    found[key] = None if message.value() is None else _taken(intake, message, found[key])
+        return [state for state in found.values() if state is not None]
+
+    def _states(self, intake: Intake, partitions: list[int], only: str | None) -> Iterable[tuple[str, Message]]:
+        """The records of rollouts that stand where they may, with their keys."""
+        if only is not None:
+            partitions = [partition_of(only, len(partitions))]
+        topic = self._settings.topic(ROLLOUTS)
+        for message in read_topic(self._settings, topic, partitions, client_id=self._client_id):
+            try:
+                key = intake.key(ROLLOUTS, message)
+            except RefusedError as refusal:
+                _tell(message, refusal)
+                continue
+            if only is None or key == only:
+                yield key, message
 
     def _records(self, kind: type[R], topic: str, key: str, rollout_id: str) -> Iterable[tuple[R, Message]]:
         """The records of a rollout in the partition of a key."""
@@ -97,10 +114,21 @@ class TopicSource:
         try:
             return self._codec.decode_as(kind, message.value())
         except DecodeError as error:
-            log.warning(
-                "%s[%s] offset %s cannot be read: %s", message.topic(), message.partition(), message.offset(), error
-            )
+            _tell(message, error)
             return None
+
+
+def _taken(intake: Intake, message: Message, before: RolloutState | None = None) -> RolloutState | None:
+    """The state of a message, else the one before it."""
+    try:
+        return cast(RolloutState, intake.record(ROLLOUTS, message))
+    except RefusedError as refusal:
+        _tell(message, refusal)
+        return before
+
+
+def _tell(message: Message, error: Exception) -> None:
+    log.warning("%s[%s] offset %s cannot be read: %s", message.topic(), message.partition(), message.offset(), error)
 
 
 @cache

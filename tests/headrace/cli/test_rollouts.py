@@ -9,6 +9,7 @@ import pytest
 from headrace.schemas.records import AttemptState, ErrorInfo, RolloutState, Task
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.clock import wall_us
+from headrace.streams.kafka.messages import OutMessage
 from headrace.streams.producing.cancelling import UnknownRolloutError
 from headrace.streams.settings import Settings
 from tests.processes import put_away
@@ -35,6 +36,9 @@ async def test_list_and_show_give_the_newest_state(headrace: Any, asking: Any, s
     ):
         await producer.send(record)
     await producer.send_message(producer.message.tombstone("RolloutState", "ro-4"))
+    good = producer.message(state(2, "failed"))
+    for key, value in ((b"ro-2", b"garbage"), (b"ro-3", good.value)):  # nobody takes those, whoever reads them
+        await producer.send_message(OutMessage(good.topic, key, value))
     await producer.close()
 
     rows = asking.json("rollouts", "list", "--json")
