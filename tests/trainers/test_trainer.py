@@ -17,10 +17,10 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from safetensors.torch import load_file
 
 from headrace.schemas.records import ResourcesUpdate, TrainingStep, Weights
-from headrace.streams.codec import Codec
+from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.errors import EXIT_FENCED, FencedError, SettingsError
 from headrace.streams.kafka.admin import partition_ids
-from headrace.streams.kafka.clients import make_admin
+from headrace.streams.kafka.clients import make_admin, make_producer
 from headrace.streams.kafka.dead_letters import parse
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings
@@ -28,6 +28,8 @@ from headrace.streams.topics import dead_letter_topic
 from headrace.trainers import checkpoint
 from headrace.trainers.checkpoint import CheckpointError
 from headrace.trainers.grpo.settings import GrpoSettings, settings_of_objective
+from headrace.trainers.metrics.names import is_fixed, scalars
+from tests.processes import put_away, ready, start
 from tests.trainers.make import POLICY, RUN
 from tests.trainers.pipeline import (
     decided,
@@ -81,8 +83,10 @@ def test_windows_are_trained_and_published(settings: Settings, make_model: Make,
     assert steps[-1].staleness == {"2": 8}
     # The log-probabilities are none of this model's: the weights that were trained are not those that have sampled.
     assert [s.metrics.get("mismatch/alarm") for s in steps] == [1.0, None, None]
-    for metric in ("reward/mean", "ratio/max", "entropy", "grad_norm", "seconds/train", "seconds/publish"):
-        assert metric in steps[-1].metrics
+    loops = {f"seconds/{phase}" for phase in ("read", "checkpoint", "publish", "step")}
+    loops |= {"reward/recent", "idle/share", "outstanding", "reward/mean", "entropy"}
+    assert loops <= set(steps[-1].metrics)
+    assert all(is_fixed(name) for step in steps for name in scalars(step))
     assert sorted(p.name for p in Path(published(settings)[1].uri).iterdir()) == [
         "config.json",
         "manifest.json",
@@ -233,28 +237,46 @@ def test_other_settings_need_another_run(settings: Settings, make_model: Make, t
         run_until(settings, loop(settings, model, tmp_path, lr=1e-2), lambda steps: False)
 
 
+def test_a_publication_of_a_later_schema_is_not_passed_over(
+    settings: Settings, make_model: Make, tmp_path: Path
+) -> None:
+    """Its version may be the newest: whoever cannot read it must not give the number to another."""
+    model = make_model()
+    producer = make_producer(settings, "test", linger_ms=0)
+
+    def publish(policy: str) -> None:
+        later = b"\xc3\x01" + bytes(8) + b"of a later version"
+        producer.produce(settings.topic("resources"), later, f"{policy}-v7-0".encode())
+        assert producer.flush(10) == 0
+
+    publish("other")
+    produce(settings, synthetic(range(2)))
+    run_until(settings, loop(settings, model, tmp_path), trained_at_least(8))
+    publish(POLICY)
+    with pytest.raises(DecodeError, match=r"unknown_schema.*upgrade this trainer"):
+        run_until(settings, loop(settings, model, tmp_path), lambda steps: False)
+    assert len(decided(training(settings)[1])) == 8
+
+
 def test_the_command(settings: Settings, make_model: Make, tmp_path: Path) -> None:
     """Ready line, a window, exit code 0 on SIGTERM, and 78 for the one that was taken over."""
     model = make_model()
-    command = [str(Path(sys.executable).parent / "headrace"), "trainer", "grpo", "--model", str(model), "--run", RUN]
-    command += ["--policy", POLICY, "--window-groups", "2", "--checkpoints", str(tmp_path / "c")]
-    command += ["--bootstrap", settings.bootstrap, "--prefix", settings.prefix]
-    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command = ("trainer", "grpo", "--model", str(model), "--run", RUN, "--policy", POLICY, "--window-groups", "2")
+    command += ("--checkpoints", str(tmp_path / "c"), "--bootstrap", settings.bootstrap, "--prefix", settings.prefix)
+    first = start(*command)
     second = None
     try:
-        assert first.stdout is not None
-        assert json.loads(first.stdout.readline()) == {
+        assert ready(first) == {
             "ready": "trainer", "run_id": RUN, "policy": POLICY, "step": 0, "version": 0
         }  # fmt: skip
-        second = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert second.stdout is not None
-        assert json.loads(second.stdout.readline())["ready"] == "trainer"
+        second = start(*command)
+        assert ready(second)["ready"] == "trainer"
         produce(settings, synthetic(range(2)))
         assert first.wait(30) == EXIT_FENCED
         second.terminate()
         assert second.wait(30) == 0
     finally:
         for process in (first, second):
-            if process is not None and process.poll() is None:
-                process.kill()
+            if process is not None:
+                put_away(process)
     assert Counter(decided(training(settings)[1])) == Counter(list(triplets(settings)))
