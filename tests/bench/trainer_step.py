@@ -1,8 +1,11 @@
-"""What a trainer's step costs at the demo's shape, beside a bare torch loop on the same tokens.
+"""What a trainer's step costs at the demo's shape, beside a bare torch loop on the same batch.
 
-    python tests/bench/trainer_step.py MODEL_DIR [--steps 30] [--distinct 3]
+    python tests/bench/trainer_step.py MODEL_DIR [--steps 30] [--groups 8] [--size 16]
 
-Prints CPU milliseconds a step of 160 rollouts, by phase. `--distinct`: how many different responses a prompt has.
+CPU milliseconds a step of 128 calls of 24 + 2 tokens: reading the window from Kafka and decoding it, the step itself,
+the checkpoint. The bare loop has its tensors ready: forward pass, clipped policy gradient with an entropy bonus,
+backward pass, clipping and torch's AdamW on every row. The two take turns, so that both see the same machine.
+Once with other tokens in each row, once with three different answers a prompt, of which the trainer computes each once.
 """
 
 import argparse
@@ -11,37 +14,40 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from synthetic import Sender, add_bootstrap, broker, fresh_settings
 
 from headrace.schemas.packing import pack_float32, pack_int32
 from headrace.schemas.records import Sampling, Trajectory, Triplet, VersionRange
-from headrace.streams.codec import Codec
-from headrace.streams.settings import load_settings
+from headrace.streams.kafka.clock import LogClock
+from headrace.streams.settings import Settings
 from headrace.trainers.checkpoint import Checkpoints
 from headrace.trainers.grpo.algorithm import Grpo
 from headrace.trainers.grpo.settings import GrpoSettings
 from headrace.trainers.models.loading import load_causal_lm
-from headrace.trainers.optimizer import AdamW
+from headrace.trainers.reader import Reader
 from headrace.trainers.window import Windows
 from headrace.trainers.window_settings import WindowSettings
 
-GROUPS, SIZE, PROMPT, RESPONSE = 10, 16, 24, 2
+PROMPT, VOCABULARY = 24, 290
+PARTITIONS = 4
+T = TypeVar("T")
 
 
-def window_of(step: int, distinct: int) -> list[Trajectory]:
-    """Ten groups of sixteen calls with two new tokens."""
+def window_of(step: int, groups: int, size: int, distinct: int) -> list[Trajectory]:
+    """Groups of calls with two new tokens, of which `distinct` are different."""
     rng = random.Random(step)
     made: list[Trajectory] = []
-    for group in range(GROUPS):
-        prompt = [rng.randrange(300) for _ in range(PROMPT)]
-        answers = [[rng.randrange(300), 2] for _ in range(distinct)]
-        for index in range(SIZE):
+    for group in range(groups):
+        prompt = [rng.randrange(VOCABULARY) for _ in range(PROMPT)]
+        answers = [[token, 2] for token in rng.sample(range(VOCABULARY), distinct)]
+        for index in range(size):
             version = VersionRange(min=step, max=step)
             call = Triplet(
                 prompt_token_ids=pack_int32(prompt),
-                response_token_ids=pack_int32(rng.choice(answers)),
+                response_token_ids=pack_int32(answers[index % distinct]),
                 logprobs=pack_float32([-2.0, -0.1]),
                 span_id="0" * 16,
                 model="policy",
@@ -55,7 +61,7 @@ def window_of(step: int, distinct: int) -> list[Trajectory]:
                 Trajectory(
                     rollout_id=f"{step}-{group}-{index}",
                     group_id=f"{step}-{group}",
-                    group_size=SIZE,
+                    group_size=size,
                     sample_index=index,
                     mode="train",
                     run_id="run",
@@ -70,65 +76,109 @@ def window_of(step: int, distinct: int) -> list[Trajectory]:
     return made
 
 
-def bare(directory: Path, batch: list[Trajectory], steps: int, *, shared: bool) -> float:
-    """Forward, backward and AdamW on the window's sequences: each row, or each distinct row, once."""
-    model = load_causal_lm(directory)
-    optimizer = AdamW(dict(model.module.named_parameters()))
-    rows = [t.triplets[0].prompt_token_ids + t.triplets[0].response_token_ids for t in batch]
-    rows = list(dict.fromkeys(rows)) if shared else rows
-    ids = torch.tensor([list(memoryview(r).cast("i")) for r in rows])
-    started = time.process_time()
-    for _ in range(steps):
-        hidden = model.hidden(ids)[:, PROMPT - 1 : -1]
-        logprobs = model.head(hidden).log_softmax(-1).gather(-1, ids[:, PROMPT:, None])
-        logprobs.mean().backward()
-        optimizer.clip_gradients(1.0)
-        optimizer.step(1e-3)
-        optimizer.zero_grad()
-    return 1e3 * (time.process_time() - started) / steps
+class Bare:
+    """A loop as one writes it by hand."""
+
+    def __init__(self, directory: Path) -> None:
+        self._model = load_causal_lm(directory)
+        self._parameters = list(self._model.module.parameters())
+        self._optimizer = torch.optim.AdamW(self._parameters, lr=1e-3, weight_decay=0.0)
+
+    def step(self, ids: torch.Tensor, behaviour: torch.Tensor, advantages: torch.Tensor) -> None:
+        """One step; `ids` [rows, tokens], `behaviour` [rows, response], `advantages` [rows]."""
+        logits = self._model.head(self._model.hidden(ids)[:, PROMPT - 1 : -1])
+        every = logits.log_softmax(-1)
+        logprobs = every.gather(-1, ids[:, PROMPT:, None]).squeeze(-1)
+        ratio = (logprobs - behaviour).exp()
+        gain = advantages[:, None]
+        policy = torch.minimum(ratio * gain, ratio.clamp(0.8, 1.28) * gain).mean()
+        entropy = -(every.exp() * every).sum(-1).mean()
+        (-policy - 0.02 * entropy).backward()
+        torch.nn.utils.clip_grad_norm_(self._parameters, 1.0)
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+
+
+def tensors_of(batch: list[Trajectory]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """What the bare loop works on."""
+    calls = [t.triplets[0] for t in batch]
+    ids = torch.tensor([list(memoryview(c.prompt_token_ids + c.response_token_ids).cast("i")) for c in calls])
+    behaviour = torch.tensor([list(memoryview(c.logprobs or b"").cast("f")) for c in calls])
+    return ids, behaviour, torch.tensor([t.final_reward or 0.0 for t in batch]) - 0.5
+
+
+class Phases:
+    """CPU seconds by phase."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = {}
+
+    def __call__(self, phase: str, work: Callable[[], T]) -> T:
+        started = time.process_time()
+        result = work()
+        self.spent[phase] = self.spent.get(phase, 0.0) + time.process_time() - started
+        return result
+
+
+def measure(settings: Settings, args: argparse.Namespace, distinct: int, folder: Path) -> dict[str, float]:
+    """Milliseconds a step, by phase."""
+    sender = Sender(settings)
+    algorithm, bare = Grpo(GrpoSettings(), "policy"), Bare(args.model)
+    algorithm.load(args.model)
+    checkpoints = Checkpoints(folder, "run", keep=6)
+    checkpoints.use(checkpoints.adopt(args.model, "policy", 0))
+    windows = Windows(WindowSettings(run_id="run", policy="policy", groups=args.groups))
+    reader = Reader(settings, "run", windows, LogClock())
+    phases = Phases()
+
+    def read(step: int) -> Any:
+        while (groups := windows.close(step, 0)) is None:
+            reader.read()
+        return groups
+
+    def checkpoint(step: int) -> None:
+        checkpoints.write(algorithm.weights(), "policy", step + 1, None)
+        checkpoints.write_state(step, algorithm.state())
+        checkpoints.prune()
+
+    for step in range(args.steps + 1):
+        batch = window_of(step, args.groups, args.size, distinct)
+        sender.send(*batch)
+        sender.flush()
+        if step == 1:
+            phases.spent.clear()  # the first one warms up
+        groups = phases("read", lambda s=step: read(s))
+        phases("step", lambda g=groups: algorithm.train(g, windows))
+        phases("read", windows.decisions)
+        phases("checkpoint", lambda s=step: checkpoint(s))
+        ready = tensors_of(batch)
+        phases("bare", lambda r=ready: bare.step(*r))
+    reader.close()
+    return {phase: 1e3 * seconds / args.steps for phase, seconds in phases.spent.items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--distinct", type=int, default=3)
+    parser.add_argument("--groups", type=int, default=8)
+    parser.add_argument("--size", type=int, default=16)
+    add_bootstrap(parser)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    codec = Codec(load_settings())
-    algorithm = Grpo(GrpoSettings(), "policy")
-    algorithm.load(args.model)
-    windows = Windows(WindowSettings(run_id="run", policy="policy", groups=GROUPS))
-    spent: dict[str, float] = {}
-    encoded = [[codec.encode(t) for t in window_of(step, args.distinct)] for step in range(args.steps)]
-
-    def timed(phase: str, work: Callable[[], Any]) -> Any:
-        started = time.process_time()
-        result = work()
-        spent[phase] = spent.get(phase, 0.0) + time.process_time() - started
-        return result
-
-    with tempfile.TemporaryDirectory() as folder:
-        checkpoints = Checkpoints(Path(folder), "run", keep=6)
-        checkpoints.use(checkpoints.adopt(args.model, "policy", 0))
-        for step, values in enumerate(encoded):
-            records = timed("decode", lambda v=values: [codec.decode_as(Trajectory, x) for x in v])
-            first = step * len(records)
-            timed("window", lambda r=records, f=first: [windows.take((0, f + i), 0, t) for i, t in enumerate(r)])
-            groups = timed("window", lambda s=step: windows.close(s, 0))
-            timed("train", lambda g=groups: algorithm.train(g, windows))
-            timed("window", windows.decisions)
-            weights = timed("checkpoint", lambda s=step: checkpoints.write(algorithm.weights(), "policy", s + 1, None))
-            timed("checkpoint", lambda s=step: checkpoints.write_state(s, algorithm.state()))
-            timed("checkpoint", checkpoints.prune)
-            assert weights.bytes
-    for phase, seconds in spent.items():
-        print(f"{phase:12s} {1e3 * seconds / args.steps:7.2f} ms a step")
-    total = 1e3 * sum(spent.values()) / args.steps
-    print(f"{'all':12s} {total:7.2f} ms a step, {total / GROUPS / SIZE:.3f} ms a rollout")
-    batch = window_of(0, args.distinct)
-    for shared, name in ((False, "every row"), (True, "distinct rows")):
-        print(f"bare torch loop, {name}: {bare(args.model, batch, args.steps, shared=shared):.2f} ms a step")
+    with broker(args.bootstrap) as (bootstrap, _), tempfile.TemporaryDirectory() as folder:
+        for distinct in (args.size, min(3, args.size)):
+            settings = fresh_settings(bootstrap, PARTITIONS)
+            found = measure(settings, args, distinct, Path(folder) / str(distinct))
+            print(f"{args.groups} groups of {args.size}, {distinct} different answers each, ms of CPU a step:")
+            for phase, ms in found.items():
+                print(f"  {phase:12s} {ms:7.2f}")
+            whole = sum(ms for phase, ms in found.items() if phase != "bare")
+            rollouts = args.groups * args.size
+            print(
+                f"  step / bare loop {found['step'] / found['bare']:.2f}; reading is {found['read'] / whole:.1%} of all"
+            )
+            print(f"  all {whole:.2f}, {whole / rollouts:.3f} a rollout")
 
 
 if __name__ == "__main__":
