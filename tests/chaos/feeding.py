@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.members import COMMAND, Pipeline
+from tests.chaos.members import Pipeline
 from tests.chaos.tasks import batch, cancels
+from tests.processes import COMMAND
 
 AGAIN_SECONDS = 1.0
 CANCEL_SECONDS = 2.0

@@ -2,7 +2,6 @@
 
 import random
 import socket
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ from headrace.local.processes import Part
 from tests.chaos.plan import WEIGHTS, all_members, part_of
 from tests.chaos.tasks import GROUP_SIZE
 
-COMMAND = str(Path(sys.executable).parent / "headrace")
 AGENT = Path(__file__).with_name("agents.py")
 PREFIX = "chaos"
 POLICY = "policy"

@@ -1,8 +1,5 @@
 """The demo's model, and engines on it."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,8 +7,7 @@ import pytest
 
 from headrace.demo.tasks import PICK_DIGIT
 from headrace.demo.tinymodel.create import create_model
-
-COMMAND = str(Path(sys.executable).parent / "headrace")
+from tests.processes import end, ready, start
 
 
 @pytest.fixture(scope="session")
@@ -26,18 +22,13 @@ class EngineProcess:
     """`headrace engine builtin` as a user starts it."""
 
     def __init__(self, model: Path, *flags: str) -> None:
-        command = [COMMAND, "engine", "builtin", str(model), "--no-announce", *flags]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, "the engine did not start; its log is on stderr"
-        self.ready = json.loads(line)
+        self.process = start("engine", "builtin", str(model), "--no-announce", *flags)
+        self.ready = ready(self.process)
         self.url = self.ready["endpoint"]
 
     def stop(self) -> int:
         """Its exit code after SIGTERM."""
-        self.process.terminate()
-        return self.process.wait(20)
+        return end(self.process, 20)
 
 
 @pytest.fixture(scope="session")
@@ -53,10 +44,10 @@ def start_engine() -> Iterator[Callable[..., EngineProcess]]:
     """Starts engines that end with the test."""
     started: list[EngineProcess] = []
 
-    def start(model: Path, *flags: str) -> EngineProcess:
+    def started_on(model: Path, *flags: str) -> EngineProcess:
         started.append(EngineProcess(model, *flags))
         return started[-1]
 
-    yield start
+    yield started_on
     for running in started:
         assert running.stop() == 0

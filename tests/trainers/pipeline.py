@@ -90,7 +90,12 @@ def triplets(settings: Settings) -> dict[Place, Trajectory]:
     return found
 
 
-def run_until(settings: Settings, trainer: TrainerLoop, enough: Callable[[list[TrainingStep]], bool]) -> None:
+def run_until(
+    settings: Settings,
+    trainer: TrainerLoop,
+    enough: Callable[[list[TrainingStep]], bool],
+    seconds: float = WAIT_SECONDS,
+) -> None:
     """Runs in this process until it has joined, and the steps of the log, whoever wrote them, are enough."""
     steps: list[TrainingStep] = []
     joined, reached, stop = threading.Event(), threading.Event(), threading.Event()
@@ -115,8 +120,8 @@ def run_until(settings: Settings, trainer: TrainerLoop, enough: Callable[[list[T
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        assert joined.wait(WAIT_SECONDS), "it has not joined"
-        assert reached.wait(WAIT_SECONDS), f"not enough after {len(steps)} steps"
+        assert joined.wait(seconds), "it has not joined"
+        assert reached.wait(seconds), f"not enough after {len(steps)} steps"
     finally:
         stop.set()
         thread.join(WAIT_SECONDS)

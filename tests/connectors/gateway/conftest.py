@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from headrace.streams.kafka.clients import make_admin
 from headrace.streams.kafka.reading import read_to_end
 from headrace.streams.settings import Settings, load_settings, load_settings_as
 from headrace.streams.workers import ENGINE, WorkerAnnouncer
+from tests.waiting import PATIENCE_SECONDS
 
 PROMPT_IDS = [1, 5, 9]
 RESPONSE_IDS = [7, 8]
@@ -182,11 +184,11 @@ class GatewayClient:
 
     async def wait_for_spans(self, count: int) -> list[Span]:
         """Those written, once there are so many."""
-        for _ in range(100):
-            if len(found := await self.spans()) >= count:
-                return found
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while len(found := await self.spans()) < count:
+            assert time.monotonic() < deadline, f"{len(found)} spans, not {count}"
             await asyncio.sleep(0.05)
-        raise AssertionError(f"{len(found)} spans, not {count}")
+        return found
 
     async def spans(self) -> list[Span]:
         """Those written since the gateway was started."""

@@ -17,6 +17,7 @@ from headrace.schemas.records import Span
 from headrace.streams.assembly.recognise import read_call
 from headrace.streams.assembly.records import LoggedSpan
 from headrace.streams.assembly.values import Call, Node
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 StartGateway = Callable[..., Awaitable[Any]]
@@ -107,9 +108,7 @@ async def test_who_hangs_up_ends_the_engines_work_and_leaves_an_incomplete_span(
     await waits.wait()
     waiting.cancel()
     await gateway.wait_for_spans(2)
-    async with asyncio.timeout(5):
-        while stub.hung_up < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await eventually(lambda: stub.hung_up == 2)
     assert (span.status.code, span.llm.error, span.llm.http_status) == ("UNSET", None, 200)
     (choice,) = span.llm.choices
     assert choice.finish_reason is None
