@@ -8,7 +8,8 @@ import pytest
 
 from headrace.schemas.records import Record, ResourcesUpdate, Task, Trajectory, VersionRange
 from headrace.streams.errors import SettingsError
-from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.clients import make_producer
+from headrace.streams.kafka.messages import Message, MessageMaker
 from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.producing import TaskSpec
 from headrace.streams.settings import Settings
@@ -31,6 +32,7 @@ def publish(settings: Settings, version: int, run_id: str = "run") -> None:
 def agents(settings: Settings, reward: Callable[[int, Task], float]) -> Iterator[list[Task]]:
     """What runners and the assembler make of each task, at once; `reward` of the pinned version."""
     seen: list[Task] = []
+    producer, make = make_producer(settings, "test", linger_ms=0), MessageMaker(settings)
 
     def handle(record: Record, message: Message) -> None:
         assert isinstance(record, Task)
@@ -48,7 +50,9 @@ def agents(settings: Settings, reward: Callable[[int, Task], float]) -> Iterator
             policy_version=VersionRange(min=version, max=version),
             assembled_at=0,
         )
-        produce(settings, [ended])
+        answer = make(ended)
+        producer.produce(answer.topic, answer.value, answer.key)
+        producer.poll(0)
 
     follower = TopicFollower(settings, "tasks", handle, client_id="test", partitions=range(settings.partitions))
     follower.start()
@@ -56,6 +60,7 @@ def agents(settings: Settings, reward: Callable[[int, Task], float]) -> Iterator
         yield seen
     finally:
         follower.close()
+        assert producer.flush(10) == 0
 
 
 def validator(settings: Settings, told: Callable[[Score], None], **options: object) -> Validator:
