@@ -81,11 +81,12 @@ class HttpEngineControl(EngineControl):
     async def _ask(self, method: str, path: str, seconds: float, fields: dict[str, Any] | None = None) -> LoadedVersion:
         timeout = aiohttp.ClientTimeout(total=seconds, connect=ASK_SECONDS)
         body = msgspec.json.encode(fields) if fields is not None else None
-        headers = {"content-type": "application/json"}
         url = self.endpoint + path
         try:
-            async with self._session.request(method, url, data=body, headers=headers, timeout=timeout) as answer:
-                raw, status = await answer.read(), answer.status
+            try:
+                raw, status = await self._answer(method, url, body, timeout)
+            except aiohttp.ServerDisconnectedError:  # a kept connection may end as it is used; loading twice is no harm
+                raw, status = await self._answer(method, url, body, timeout)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise EngineUnreachableError(f"{url} does not answer: {error!r}; is the engine running?") from error
         try:
@@ -95,6 +96,13 @@ class HttpEngineControl(EngineControl):
         except msgspec.DecodeError as error:
             raise EngineUnreachableError(f"{url} answered {status} with {raw[:200]!r}; is it an engine?") from error
         raise WeightsRefusedError(refusal.reason, refusal.message)
+
+    async def _answer(
+        self, method: str, url: str, body: bytes | None, timeout: aiohttp.ClientTimeout
+    ) -> tuple[bytes, int]:
+        headers = {"content-type": "application/json"}
+        async with self._session.request(method, url, data=body, headers=headers, timeout=timeout) as answer:
+            return await answer.read(), answer.status
 
 
 class _RefusalError(msgspec.Struct):

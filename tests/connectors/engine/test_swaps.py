@@ -1,6 +1,7 @@
 """New weights while requests are answered."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,8 +23,8 @@ async def _connected(engine: Any) -> AsyncIterator[tuple[aiohttp.ClientSession, 
         yield session, HttpEngineControl(engine.url, session)
 
 
-async def _ask(session: aiohttp.ClientSession, i: int, tokens: int = 12) -> dict[str, Any]:
-    body = {
+def _body(i: int, tokens: int) -> dict[str, Any]:
+    return {
         "messages": [{"role": "user", "content": f"Please pick the digit {i % 10}."}],
         "seed": i,
         "temperature": 1.3,
@@ -32,9 +33,49 @@ async def _ask(session: aiohttp.ClientSession, i: int, tokens: int = 12) -> dict
         "logprobs": True,
         "return_token_ids": True,
     }
-    async with session.post("/v1/chat/completions", json=body) as answer:
+
+
+async def _ask(session: aiohttp.ClientSession, i: int, tokens: int = 12) -> dict[str, Any]:
+    async with session.post("/v1/chat/completions", json=_body(i, tokens)) as answer:
         assert answer.status == 200, await answer.text()
         return await answer.json()
+
+
+class _Long:
+    """A streamed answer of up to 900 tokens, known to have begun.
+
+    Attributes:
+        token_ids: all of them, once it has ended.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self.token_ids: list[int] = []
+        self._last: dict[str, Any] = {}
+        self._begun = asyncio.Event()
+        self._reading = asyncio.create_task(self._read(session))
+
+    async def _read(self, session: aiohttp.ClientSession) -> None:
+        async with session.post("/v1/chat/completions", json=_body(1, 900) | {"stream": True}) as answer:
+            async for line in answer.content:
+                if line.startswith(b"data: {"):
+                    chunk = json.loads(line.removeprefix(b"data: "))
+                    self.token_ids += chunk["choices"][0].get("token_ids", [])
+                    if self.token_ids:
+                        self._last = chunk
+                        self._begun.set()
+
+    async def begun(self) -> None:
+        async with asyncio.timeout(30):
+            await self._begun.wait()
+
+    @property
+    def goes_on(self) -> bool:
+        return not self._reading.done()
+
+    async def ended(self) -> dict[str, Any]:
+        """Its last chunk."""
+        await self._reading
+        return self._last
 
 
 async def _under_load(engine: Any, versions: list[Weights], tokens: int) -> list[dict[str, Any]]:
@@ -91,26 +132,26 @@ async def test_kept_requests_go_on_with_the_new_weights_and_say_so(
     engine = start_engine(model_dir, "--in-flight", "keep")
     weights = publish(1)
     async with _connected(engine) as (session, control):
-        long = asyncio.create_task(_ask(session, 1, 900))
-        await asyncio.sleep(0.2)
+        long = _Long(session)
+        await long.begun()
         await control.load(weights)
-        assert not long.done()
-        answer = await long
-        assert answer["policy_version"] == {"min": 0, "max": 1}
-        assert len(answer["choices"][0]["token_ids"]) == 900
+        assert long.goes_on
+        assert (await long.ended())["policy_version"] == {"min": 0, "max": 1}
+        assert len(long.token_ids) == 900
         assert _difference(await _ask(session, 2), judge, weights.uri) < 1e-5
 
 
 async def test_aborted_requests_end_with_what_they_have(start_engine: Start, publish: Any, model_dir: Path) -> None:
     engine = start_engine(model_dir, "--in-flight", "abort")
     async with _connected(engine) as (session, control):
-        long = asyncio.create_task(_ask(session, 1, 900))
-        await asyncio.sleep(0.2)
-        await control.load(publish(1))
-        answer = await long
-        assert answer["choices"][0]["finish_reason"] == "abort"
-        assert 0 < len(answer["choices"][0]["token_ids"]) < 900
-        assert answer["policy_version"] == {"min": 0, "max": 0}
+        weights = publish(1)
+        long = _Long(session)
+        await long.begun()
+        await control.load(weights)
+        last = await long.ended()
+        assert last["choices"][0]["finish_reason"] == "abort"
+        assert 0 < len(long.token_ids) < 900
+        assert last["policy_version"] == {"min": 0, "max": 0}
 
 
 async def test_what_is_refused_changes_nothing(start_engine: Start, publish: Any, judge: Any, model_dir: Path) -> None:

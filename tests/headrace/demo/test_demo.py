@@ -2,14 +2,14 @@
 
 import json
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-COMMAND = str(Path(sys.executable).parent / "headrace")
+from tests.processes import COMMAND, put_away, start
+from tests.waiting import until
+
 KEYS = {
     "run_id", "bootstrap", "kafka_version", "task", "engine", "seed", "seconds", "steps", "samples", "reward_first",
     "reward_last", "policy_version", "lost", "trained_twice",
@@ -49,19 +49,17 @@ def test_the_demo_learns_and_loses_nothing(tmp_path: Path) -> None:
     assert left_running(tmp_path) == []
 
 
-@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("started", ["broker", "engine"])
 def test_a_signal_leaves_nothing_running(tmp_path: Path, started: str) -> None:
-    demo = subprocess.Popen([COMMAND, "demo", "--out", str(tmp_path)], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + START_SECONDS
-    while not (tmp_path / "logs" / f"{started}.log").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    demo.terminate()
-    assert demo.wait(40) == 130
-    deadline = time.monotonic() + GRACE_SECONDS
-    while left_running(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert left_running(tmp_path) == []
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    demo = start("demo", "--out", str(tmp_path), **quiet)
+    try:
+        until((tmp_path / "logs" / f"{started}.log").exists, START_SECONDS)
+        demo.terminate()
+        assert demo.wait(40) == 130
+        until(lambda: not left_running(tmp_path), GRACE_SECONDS, what="something is left running")
+    finally:
+        put_away(demo)
