@@ -1,7 +1,6 @@
 """Changed copies of the demo's model, and transformers as the judge."""
 
 import hashlib
-import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,6 @@ from safetensors.torch import load_file, save_file
 
 from headrace.schemas.records import Weights
 
-COMMAND = str(Path(sys.executable).parent / "headrace")
 torch.set_num_threads(1)
 Publish = Callable[..., Weights]
 Judge = Callable[..., list[float]]
@@ -71,9 +69,3 @@ def judge() -> Judge:
         return table.gather(1, torch.tensor(response)[:, None])[:, 0].tolist()
 
     return logprobs
-
-
-@pytest.fixture
-def headrace() -> str:
-    """The command."""
-    return COMMAND

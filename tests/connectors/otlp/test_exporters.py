@@ -1,12 +1,8 @@
 """An unmodified OpenTelemetry exporter on real Kafka: its traces come out as trajectories."""
 
-import json
-import subprocess
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -23,23 +19,10 @@ from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings
 from headrace.streams.workers import Workers
-from tests.conftest import COMMAND
+from tests.processes import running
+from tests.waiting import until
 
 pytestmark = pytest.mark.kafka
-DEADLINE_SECONDS = 60
-
-
-@contextmanager
-def running(settings: Settings, *command: str) -> Iterator[dict[str, Any]]:
-    """A command of the pipeline, and its ready line."""
-    joined = [COMMAND, *command, "--bootstrap", settings.bootstrap, "--prefix", settings.prefix]
-    process = subprocess.Popen(joined, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield json.loads(process.stdout.readline())
-    finally:
-        process.terminate()
-        assert process.wait(20) == 0
 
 
 def call(tracer: trace.Tracer, number: int, **attributes: Any) -> None:
@@ -61,15 +44,17 @@ def call(tracer: trace.Tracer, number: int, **attributes: Any) -> None:
 def trajectories(settings: Settings, wanted: set[str]) -> dict[str, Trajectory]:
     """The trajectories of rollouts, waited for."""
     topic, codec = settings.topic("triplets"), Codec(settings)
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    partitions = partition_ids(settings, topic)
     found: dict[str, Trajectory] = {}
-    while not wanted <= set(found):
-        assert time.monotonic() < deadline, f"{wanted - set(found)} did not come"
-        for message in read_topic(settings, topic, partition_ids(settings, topic), client_id="test"):
+
+    def there() -> bool:
+        for message in read_topic(settings, topic, partitions, client_id="test"):
             record = codec.decode(message.value())
             assert isinstance(record, Trajectory)
             found[record.rollout_id] = record
-        time.sleep(0.2)
+        return wanted <= found.keys()
+
+    until(there, what=f"of {wanted} not all came")
     return found
 
 
