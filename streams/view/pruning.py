@@ -13,12 +13,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, delete, func, select, tuple_
 
-from headrace.streams.errors import SettingsError
+from headrace.streams.errors import InvalidValueError
 from headrace.streams.settings import Settings
 from headrace.streams.view.database import SQLITE, telling
 from headrace.streams.view.tables import attempts, horizon, offsets, rewards, rollouts, spans, trajectories, workers
 
 LOOK_SECONDS = 600.0  # ages are days
+DAY_SECONDS = 86_400
 NOTHING_SECONDS = 1.0  # until it is known what time it is in the log
 ROLLOUTS_AT_ONCE = 200
 ROWS_AT_ONCE = 2000  # of a table and a transaction: some 100 ms, so that no writer waits long
@@ -31,12 +32,13 @@ def check_age(settings: Settings, age: timedelta) -> timedelta:
     """The age, if rows may go when they are as old.
 
     Raises:
-        SettingsError: records of a rollout may come that long after its end, and would stand there alone.
+        InvalidValueError: records of a rollout may come that long after its end, and would stand there alone.
     """
     if age < settings.retention:
-        raise SettingsError(
-            f"rows of rollouts that ended less than {settings.retention} ago stay: rewards and revisions may still "
-            "come for them, and the topics still have them (feedback_window + max_open + 1 d); give a longer time"
+        days = settings.retention.total_seconds() / DAY_SECONDS
+        raise InvalidValueError(
+            f"rows of rollouts that ended less than {days:g} days ago stay: rewards and revisions may still come for "
+            "them, and the topics still have them (feedback_window + max_open + 1 d); give a longer time"
         )
     return age
 
