@@ -1,9 +1,12 @@
 """Interpreters of the other environments: what conflicts with Headrace's own dependencies lives in one of its own."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.streams.errors import HeadraceError
+
+SITE = Path(__file__).resolve().parent / "inside"
 
 
 class EnvironmentMissingError(HeadraceError):
@@ -30,3 +33,17 @@ def find_python(program: str, environment: Mapping[str, str]) -> Path:
     raise EnvironmentMissingError(
         f"no environment for {program}: run `make setup-{program}`, or set {variable} to its interpreter"
     )
+
+
+def variables_of(inside: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process in another environment, whose Python processes all die with this one (Linux).
+
+    Args:
+        inside: the folder with what it imports of Headrace, which goes onto its PYTHONPATH.
+    """
+    path = environment.get("PYTHONPATH")
+    return {
+        **environment,
+        "PYTHONPATH": os.pathsep.join([str(inside), str(SITE), *([path] if path else [])]),
+        "HEADRACE_DIE_WITH_PARENT": str(os.getpid()),
+    }

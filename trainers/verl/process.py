@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.streams.environments import find_python
+from headrace.streams.environments import find_python, variables_of
 from headrace.streams.errors import HeadraceError
 from headrace.trainers.grpo.settings import GrpoSettings
 from headrace.trainers.verl.settings import VerlSettings
@@ -145,21 +145,10 @@ def _start(
     with theirs:
         process = subprocess.Popen(
             [str(python), str(INSIDE / "headrace_verl.py"), json.dumps(given)],
-            env=_variables(environment),
+            env={**variables_of(INSIDE, environment), "HEADRACE_VERL_PARENT": str(os.getpid())},
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr.fileno(),  # stdout carries the ready line alone
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # Ctrl-C reaches it from here alone
         )
     return VerlProcess(process, ours, folder)
-
-
-def _variables(environment: Mapping[str, str]) -> dict[str, str]:
-    path = environment.get("PYTHONPATH")
-    parent = str(os.getpid())
-    return {
-        **environment,
-        "PYTHONPATH": os.pathsep.join([str(INSIDE), *([path] if path else [])]),
-        "HEADRACE_VERL_PARENT": parent,
-        "HEADRACE_DIE_WITH_PARENT": parent,
-    }

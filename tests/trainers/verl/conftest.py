@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from headrace.streams.environments import EnvironmentMissingError, find_python
 from headrace.trainers.grpo.settings import GrpoSettings
 from headrace.trainers.verl.process import VerlProcess, verl_process
 from headrace.trainers.verl.settings import VerlSettings
+from tests.waiting import until
 
 OBJECTIVE = GrpoSettings(aggregation="token_mean", lr=1e-3, entropy=0.02, micro_batch_tokens=256)
 
@@ -35,6 +37,18 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def verl(verl_python: str) -> Iterator[VerlProcess]:
-    """verl on Ray; it takes long to start."""
+    """verl on Ray, which takes long to start; nothing of it is left at the end."""
     with verl_process(OBJECTIVE, VerlSettings()) as process:
         yield process
+    until(lambda: not left_of(os.getpid()), 20, what="something of Ray or verl is left")
+
+
+def left_of(trainer: int) -> list[int]:
+    """Processes of Ray and verl whose environment says that this process is their trainer."""
+    mark = f"HEADRACE_VERL_PARENT={trainer}\0".encode()
+    found: list[int] = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (place / "environ").read_bytes():
+                found.append(int(place.name))
+    return found

@@ -1,10 +1,5 @@
 """verl's step on Ray beside Headrace's own, and the whole trainer on a broker."""
 
-import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,20 +7,35 @@ import pytest
 import torch
 
 from headrace.connectors.engine.checkpoint import read_checkpoint, signature, verify
-from headrace.schemas.records import TrainingStep
 from headrace.streams.settings import Settings
 from headrace.trainers.advantages.window import Scored, estimate
 from headrace.trainers.batch import TokenRow
 from headrace.trainers.grpo.learner import GrpoLearner
+from headrace.trainers.loop import TrainerLoop
 from headrace.trainers.models.loading import load_causal_lm
+from headrace.trainers.settings import RunSettings
+from headrace.trainers.verl.algorithm import Verl
 from headrace.trainers.verl.learner import VerlLearner
 from headrace.trainers.verl.process import VerlProcess
+from headrace.trainers.verl.settings import VerlSettings
+from tests.processes import put_away, ready, start, variables
 from tests.trainers.make import POLICY, RUN
-from tests.trainers.pipeline import decided, produce, synthetic, training, triplets
+from tests.trainers.pipeline import (
+    decided,
+    produce,
+    run_until,
+    synthetic,
+    trained_at_least,
+    training,
+    triplets,
+    window_settings,
+)
 from tests.trainers.test_trainer import published
-from tests.trainers.verl.conftest import OBJECTIVE
+from tests.trainers.verl.conftest import OBJECTIVE, left_of
+from tests.waiting import until
 
-pytestmark = [pytest.mark.verl, pytest.mark.slow, pytest.mark.timeout(600)]
+# Ray gives its processes thirty seconds to start, whatever it is told.
+pytestmark = [pytest.mark.alone, pytest.mark.verl, pytest.mark.slow, pytest.mark.timeout(600)]
 START_SECONDS = 400.0
 
 
@@ -54,6 +64,36 @@ def apart(actual: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], pr
     """The largest distance, as a share of the largest component of its tensor."""
     names = [name for name in expected if name.startswith(prefix)]
     return max(float((actual[n] - expected[n]).abs().max() / expected[n].abs().max()) for n in names)
+
+
+@pytest.mark.kafka
+def test_a_command_that_is_killed_leaves_nothing_and_another_process_goes_on(
+    settings: Settings, verl_python: str, model_dir: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Three windows with a kill between them: each trajectory once, and versions that an engine takes."""
+    command = ["trainer", "verl", "--model", str(model_dir), "--run", RUN, "--policy", POLICY, "--window-groups", "2"]
+    command += ["--checkpoints", str(tmp_path / "c"), "--max-staleness", "1000", "--lr", str(OBJECTIVE.lr)]
+    command += ["--entropy", str(OBJECTIVE.entropy), "--micro-batch-tokens", str(OBJECTIVE.micro_batch_tokens)]
+    produce(settings, synthetic(range(2)))
+    first = start(*command, env=variables(settings))
+    try:
+        assert ready(first)["ready"] == "trainer"
+        until(lambda: sum(bool(s.window.samples) for s in training(settings)[1]) == 1, START_SECONDS, look=0.5)
+    finally:
+        put_away(first)  # by SIGKILL
+    until(lambda: not left_of(first.pid), 20, what="something of Ray or verl outlives its trainer")
+    produce(settings, synthetic(range(2, 6)))
+    # Its workers are made now, and are those of the tests below.
+    algorithm = Verl(OBJECTIVE, VerlSettings(), POLICY, request.getfixturevalue("verl"))
+    run = RunSettings(run_id=RUN, policy=POLICY, model=model_dir, checkpoints=tmp_path / "c")
+    run_until(settings, TrainerLoop(settings, run, window_settings(), algorithm), trained_at_least(24), START_SECONDS)
+    assert sorted(decided(training(settings)[1])) == sorted(triplets(settings))
+    weights = published(settings)
+    assert [w.version for w in weights] == [0, 1, 2, 3]
+    expected = signature(read_checkpoint(str(model_dir)))
+    for w in weights[1:]:
+        verify(read_checkpoint(w.uri, w.sha256), expected, frozenset())
+    assert len({w.weights_id for w in weights}) == 4
 
 
 def test_a_step_is_that_of_the_own_learner(verl: VerlProcess, model_dir: Path) -> None:
@@ -94,70 +134,3 @@ def test_its_advantages_are_ours(verl: VerlProcess, estimator: str) -> None:
     theirs = verl.ask("advantages", groups=groups, estimator=estimator)["advantages"]
     flat = [float(a[0]) for group in ours for a in group]
     assert [a for group in theirs for a in group] == pytest.approx(flat, abs=1e-5)
-
-
-@pytest.mark.kafka
-def test_the_command_is_killed_and_goes_on(
-    settings: Settings, verl_python: str, model_dir: Path, tmp_path: Path
-) -> None:
-    """Three windows with a kill between them: each trajectory once, versions that an engine takes, nothing left."""
-    command = [str(Path(sys.executable).parent / "headrace"), "trainer", "verl", "--model", str(model_dir)]
-    command += ["--run", RUN, "--policy", POLICY, "--window-groups", "2", "--checkpoints", str(tmp_path / "c")]
-    command += ["--max-staleness", "1000", "--bootstrap", settings.bootstrap, "--prefix", settings.prefix]
-    produce(settings, synthetic(range(2)))
-    first = start(command)
-    try:
-        wait_for_steps(settings, 1)
-    finally:
-        first.send_signal(signal.SIGKILL)
-        first.wait()
-    wait_until_none_is_left(first.pid)
-    produce(settings, synthetic(range(2, 6)))
-    second = start(command)
-    try:
-        steps = wait_for_steps(settings, 3)
-        second.terminate()
-        assert second.wait(60) == 0
-    finally:
-        second.kill()
-        second.wait()
-    wait_until_none_is_left(second.pid)
-    assert sorted(decided(steps)) == sorted(triplets(settings))
-    weights = published(settings)
-    assert [w.version for w in weights] == [0, 1, 2, 3]
-    expected = signature(read_checkpoint(str(model_dir)))
-    for w in weights[1:]:
-        verify(read_checkpoint(w.uri, w.sha256), expected, frozenset())
-    assert len({w.weights_id for w in weights}) == 4
-
-
-def start(command: list[str]) -> "subprocess.Popen[str]":
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert line, "it did not start; its log is on stderr"
-    assert json.loads(line)["ready"] == "trainer"
-    return process
-
-
-def wait_for_steps(settings: Settings, count: int) -> list[TrainingStep]:
-    deadline = time.monotonic() + START_SECONDS
-    while len(steps := [s for s in training(settings)[1] if s.window.samples]) < count:
-        assert time.monotonic() < deadline, f"only {len(steps)} steps"
-        time.sleep(0.5)
-    return steps
-
-
-def wait_until_none_is_left(parent: int) -> None:
-    """Every process of Ray and verl has the trainer's number in its environment."""
-    deadline = time.monotonic() + 20
-    while left := [p for p in Path("/proc").iterdir() if p.name.isdigit() and belongs(p, parent)]:
-        assert time.monotonic() < deadline, [(p / "cmdline").read_text() for p in left]
-        time.sleep(0.2)
-
-
-def belongs(process: Path, parent: int) -> bool:
-    try:
-        return f"HEADRACE_VERL_PARENT={parent}\0".encode() in (process / "environ").read_bytes()
-    except OSError:
-        return False

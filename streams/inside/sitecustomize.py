@@ -1,4 +1,4 @@
-"""Runs in every Python process of verl and Ray, before anything else: each dies with the process that started it."""
+"""Runs first in every Python process of another environment: each dies with the process that started it."""
 
 import os
 import signal
