@@ -21,7 +21,7 @@ from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.clients import make_admin
 from headrace.streams.kafka.clock import wall_us
-from headrace.streams.kafka.messages import Message, OutMessage
+from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.reading import BEGINNING, TopicFollower, read_to_end
 from headrace.streams.producing.budget import Bound, RunBudget, bound_of, group_size_of
 from headrace.streams.producing.choosing import Chooser, EveryPrompt
@@ -130,11 +130,10 @@ class Feeder:
             tasks = list(
                 tasks_of(specs, wall_us, group_size=self._group_size, mode=self._mode, run_id=self._budget.run_id)
             )
-            messages = [producer.message(task) for task in tasks]
-            for task, message in zip(tasks, messages, strict=True):
-                self._seen.add(hash(message.key))
+            for task in tasks:
+                self._seen.add(hash(task.rollout_id.encode()))
                 self._budget.add(task.rollout_id)
-            if not await self._send(producer, messages):
+            if not await self._send(producer, tasks):
                 return
             self.produced += [task.rollout_id for task in tasks]
 
@@ -149,15 +148,15 @@ class Feeder:
             specs = [(self._specs[c.prompt], {PLACE: str(c.place), PROMPT: book.key(c.prompt)}) for c in chosen]
         return [replace(spec, metadata={**spec.metadata, **marks}) for spec, marks in specs]
 
-    async def _send(self, producer: AckedProducer, messages: list[OutMessage]) -> bool:
+    async def _send(self, producer: AckedProducer, tasks: list[Task]) -> bool:
         """Sends, however long brokers or claim-check store are away; False if it was told to stop meanwhile."""
-        sending = asyncio.gather(*(producer.insist(message) for message in messages))
+        sending = asyncio.gather(*(producer.insist_on(task) for task in tasks))
         stopping = asyncio.ensure_future(self._stopping.wait())
         await asyncio.wait({sending, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         await asyncio.wait({sending}, timeout=STOP_SECONDS)
         if not sending.done():
-            log.warning("stopped while the brokers were away: they may have taken some of %d tasks", len(messages))
+            log.warning("stopped while the brokers were away: they may have taken some of %d tasks", len(tasks))
             sending.cancel()
             return False
         sending.result()

@@ -66,7 +66,7 @@ class TaskProducer:
         Raises:
             TaskFieldError: a value that no task may have.
             RecordTooLargeError: the task is above `max_message_bytes`.
-            DeliveryError: the brokers did not take it in time.
+            DeliveryError: the brokers, or the claim-check store of a large one, did not take it in time.
         """
         spec = spec_of(
             input,
@@ -172,5 +172,5 @@ class TaskProducer:
         return AckedProducer(self._settings, client_id, linger_ms=LINGER_MS)
 
     async def _send(self, tasks: list[Task]) -> None:
-        messages = [self._producer.message(task) for task in tasks]
+        messages = [await self._producer.make(task) for task in tasks]
         await asyncio.gather(*(self._producer.send_message(message) for message in messages))
