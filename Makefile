@@ -1,5 +1,5 @@
 # Needs git, make, Python 3.11 or newer and the package registries; everything else is installed into this folder.
-# PYTHON and PYTHON_VLLM name other interpreters, ARGS goes to the command that a target runs.
+# PYTHON and PYTHON_VLLM name other interpreters, ARGS goes to the command that a target runs, WORKERS is how many run tests.
 
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -8,6 +8,7 @@ PYTHON_VLLM ?= $(shell for p in python3.12 python3.11 $(PYTHON); do \
 UV ?= $(or $(shell command -v uv 2>/dev/null),.tools/uv/bin/uv)
 ARGS ?=
 KILLS ?= 20
+WORKERS ?= 3
 SEED ?= 1
 
 PACKAGES = headrace schemas streams connectors trainers deploy
@@ -73,10 +74,11 @@ setup-verl: .venv-verl/.installed
 demo: setup
 	.venv/bin/headrace demo $(ARGS)
 
-# What needs the machine for itself runs first, then the rest on two workers; 5 is pytest's "no test was selected".
-test: setup setup-registry setup-vllm
+# What needs the machine for itself runs first, then the rest on workers: they wait for time-outs more than they compute.
+# 5 is pytest's "no test was selected".
+test: setup setup-registry setup-vllm setup-verl
 	.venv/bin/python -m pytest --part alone $(ARGS) || test $$? -eq 5
-	.venv/bin/python -m pytest --part beside -n 2 --dist loadfile $(ARGS) || test $$? -eq 5
+	.venv/bin/python -m pytest --part beside -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS) || test $$? -eq 5
 
 # The tests marked `gpu`; each says why it is skipped where there is no CUDA device.
 gpu-check: setup setup-verl

@@ -21,7 +21,7 @@ from tests.processes import put_away, ready, start
 hypothesis.settings.register_profile("busy", deadline=None)
 hypothesis.settings.load_profile("busy")
 
-SECONDS = {"verl": 30.0, "slow": 12.0, "kafka": 2.0}
+SECONDS = {"slow": 12.0, "kafka": 2.0}
 """What a test of a marker may take: the longest files start first, so that no worker ends long after the others."""
 
 

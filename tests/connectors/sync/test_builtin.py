@@ -2,14 +2,10 @@
 
 import asyncio
 import hashlib
-import json
-import os
-import subprocess
-import sys
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,23 +24,10 @@ from headrace.streams.codec import Codec
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings
+from tests.processes import running
 
 pytestmark = [pytest.mark.alone, pytest.mark.kafka, pytest.mark.slow]
-COMMAND = str(Path(sys.executable).parent / "headrace")
 PUBLICATIONS, CALLERS, TOLERANCE = 20, 64, 1e-5
-
-
-@contextmanager
-def started(settings: Settings, *arguments: str) -> Iterator[dict[str, Any]]:
-    """A public command, and its ready line."""
-    joined = os.environ | {"HEADRACE_BOOTSTRAP": settings.bootstrap, "HEADRACE_PREFIX": settings.prefix}
-    process = subprocess.Popen([COMMAND, *arguments], stdout=subprocess.PIPE, text=True, env=joined)
-    try:
-        assert process.stdout is not None
-        yield json.loads(process.stdout.readline())
-    finally:
-        process.terminate()
-        assert process.wait(30) == 0
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +102,7 @@ async def test_every_answer_is_that_of_the_version_recorded(
     with ExitStack() as stack:
         ready = await asyncio.to_thread(
             lambda: [
-                stack.enter_context(started(settings, *command))
+                stack.enter_context(running(settings, *command))
                 for command in (("engine", "builtin", str(model)), ("gateway", "--policy", "policy"), ("sync",))
             ]
         )

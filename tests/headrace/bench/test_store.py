@@ -2,15 +2,12 @@
 
 import json
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-COMMAND = str(Path(sys.executable).parent / "headrace")
+from tests.processes import COMMAND
 
 
-@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.kafka
 def test_a_scenario_is_run_and_checked() -> None:
