@@ -131,7 +131,7 @@ def prune(pruner: Pruner, wall: int, sleep: Callable[[float], None] = time.sleep
 def _old_rollouts(connection: Connection, limit: int) -> Removed:
     old = (
         select(rollouts.c.rollout_id)
-        .where(rollouts.c.enqueued_at < limit, rollouts.c.ended_at < limit)
+        .where(rollouts.c.enqueued_at < limit, rollouts.c.ended_at < limit, rollouts.c.log_at < limit)
         .order_by(rollouts.c.enqueued_at)
         .limit(ROLLOUTS_AT_ONCE)
     )
