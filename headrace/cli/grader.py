@@ -1,12 +1,12 @@
 """`headrace processor grader`: a function that judges rollouts."""
 
+import logging
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from headrace.cli.options import Bootstrap, Prefix, Registry, WorkerId, print_ready, run_until_signal, settings_of
-from headrace.streams.errors import SettingsError
 
 
 class Start(StrEnum):
@@ -43,17 +43,14 @@ def grader(
 
     Example: headrace processor grader my_graders.py:helpful --concurrency 8 --timeout 30
     """
-    from headrace.streams.runner.loading import load_object
-
     settings = settings_of(bootstrap, prefix, registry)
-    found = load_object(function, "my_graders.py:helpful")
-    if not callable(found) or isinstance(found, type):
-        raise SettingsError(f"{function} is no function: name one that takes a trajectory and gives a number")
     own_name = name or function.rpartition(":")[2]
 
     async def main() -> None:
         from headrace.streams.graders.app import grader_app
+        from headrace.streams.graders.child import GraderSetup
         from headrace.streams.graders.function import FunctionGrader
+        from headrace.streams.graders.process import IsolatedFunction
 
         app = await grader_app(
             own_name,
@@ -64,7 +61,13 @@ def grader(
             start=start.value,
             worker_id=worker_id,
         )
-        FunctionGrader(app, found, concurrency=concurrency, seconds=timeout, tries=retries + 1)
-        await app.serve(lambda worker: print_ready("grader", worker_id=worker, grader=own_name, function=function))
+        setup = GraderSetup(function, app.rules, timeout, logging.getLogger().getEffectiveLevel())
+        isolated = IsolatedFunction(setup, tries=retries + 1)
+        try:
+            await isolated.start()
+            FunctionGrader(app, isolated, concurrency=concurrency)
+            await app.serve(lambda worker: print_ready("grader", worker_id=worker, grader=own_name, function=function))
+        finally:
+            await isolated.close()
 
     run_until_signal(main())

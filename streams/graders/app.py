@@ -16,6 +16,7 @@ from headrace.streams.errors import SettingsError, UnavailableError
 from headrace.streams.graders.rewards import GradingRules, passed_over, rewards_of
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.admin import partition_ids
+from headrace.streams.kafka.client_log import Seldom
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.kafka.dead_letters import DeadLetterMaker
 from headrace.streams.kafka.faust_app import RAW, make_faust_app
@@ -23,6 +24,7 @@ from headrace.streams.settings import Settings, load_settings
 from headrace.streams.workers import WorkerAnnouncer, new_worker_id
 
 log = logging.getLogger(__name__)
+log.addFilter(Seldom())
 
 KIND = "grader"
 BACKLOG = 64  # trajectories that Faust holds in memory
@@ -31,6 +33,11 @@ LOOK_SECONDS = 0.2
 UNAVAILABLE_SECONDS = 1.0
 COUNTED = ("graded", "answered_none", "failed", "unreadable", "revisions", "external", "too_old")
 NAME_CHARACTERS = 100
+TOLD = {
+    "external": "it is outside traffic, which is graded with --external (external=True)",
+    "too_old": "it is older than feedback_window",
+}
+"""Why trajectories are passed over, where that may surprise."""
 
 
 class EventMessage:
@@ -120,6 +127,8 @@ class GraderApp:
         reason = passed_over(record, self.rules, appended_ms=message.timestamp()[1], now_ms=int(time.time() * 1000))
         if reason is not None:
             self.counts.add(reason)
+            if reason in TOLD:
+                log.warning("Passed over (%s): rollout %s is not graded: %s", reason, record.rollout_id, TOLD[reason])
             return None
         return record
 
@@ -130,17 +139,23 @@ class GraderApp:
             InvalidRewardError: a value is no finite number.
             ValueError: the primary dimension is missing.
         """
-        await self.write(rewards_of(answer, record, self.rules, at=wall_us()))
+        await self.write(rewards_of(answer, record, self.rules, at=wall_us()), record)
 
-    async def write(self, rewards: list[Reward]) -> None:
+    async def write(self, rewards: list[Reward], record: Trajectory) -> None:
         """Writes the rewards of one trajectory, all or none.
 
         Raises:
             EncodeError, RecordTooLargeError: a name or a number of dimensions that no record holds.
         """
-        for message in [await self._producer.make(reward) for reward in rewards]:
-            await self._producer.insist(message)
+        messages = [await self._producer.make(reward) for reward in rewards]
+        await asyncio.gather(*map(self._producer.insist, messages))
         self.counts.add("graded" if rewards else "answered_none")
+        if not rewards and record.conversations is None:
+            log.warning(
+                "No answer from grader %s about rollout %s, whose messages and text are empty: is that why? "
+                "They are there where the assembler runs with --conversations",
+                *(self.rules.name, record.rollout_id),
+            )
 
     async def put_away(self, event: Any, reason: str, detail: str) -> None:
         """Writes the dead letter of an event."""

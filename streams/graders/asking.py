@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
-
 from headrace.streams.errors import HeadraceError
 from headrace.streams.runner.threads import AgentThreads
 
@@ -16,18 +14,45 @@ T = TypeVar("T")
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
 DETAIL_CHARACTERS = 2000
+FAILED, TIMEOUT, DIED = "grader_failed", "grader_timeout", "grader_died"
 
 
 class GraderError(HeadraceError):
     """A grader's function gave no answer that can be used.
 
     Attributes:
-        reason: `grader_failed` or `grader_timeout`, the reason of the dead letter.
+        reason: `grader_failed`, `grader_timeout` or `grader_died`, the reason of the dead letter.
+        detail: what happened.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
+        self.detail = detail
+
+
+async def insist(ask: Callable[[], Awaitable[T]], tries: int, first_wait: float = FIRST_WAIT_SECONDS) -> T:
+    """Asks until there is an answer.
+
+    Args:
+        tries: at most.
+        first_wait: seconds before the second try; then twice that, and so on to half a minute.
+
+    Raises:
+        GraderError: the last try's reason.
+    """
+    from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+
+    retrying = AsyncRetrying(
+        stop=stop_after_attempt(tries),
+        wait=wait_exponential_jitter(multiplier=first_wait, max=LONGEST_WAIT_SECONDS, jitter=first_wait),
+        retry=retry_if_exception_type(GraderError),
+        reraise=True,
+    )
+    async for attempt in retrying:
+        with attempt:
+            return await ask()
+    raise AssertionError("tenacity reraises")
 
 
 class Asker(Generic[T]):
@@ -35,45 +60,21 @@ class Asker(Generic[T]):
 
     Args:
         take: makes of the answer what is wanted; what it raises counts as a failure.
-        seconds: of one try. A coroutine is cancelled then; a function's thread is left behind.
-        tries: at most.
-        first_wait: seconds before the second try; then twice that, and so on to half a minute.
+        seconds: that it may take. A coroutine is cancelled then; a function's thread is left behind.
     """
 
-    def __init__(
-        self,
-        function: Callable[[Any], Any],
-        take: Callable[[Any, Any], T],
-        *,
-        seconds: float,
-        tries: int,
-        first_wait: float = FIRST_WAIT_SECONDS,
-    ) -> None:
+    def __init__(self, function: Callable[[Any], Any], take: Callable[[Any, Any], T], *, seconds: float) -> None:
         self._function = function
         self._take = take
         self._seconds = seconds
-        self._tries = tries
-        self._first_wait = first_wait
         self._threads = AgentThreads()
 
     async def ask(self, subject: Any) -> T:
         """The answer about a subject.
 
         Raises:
-            GraderError: the last try's reason.
+            GraderError: why there is none.
         """
-        retrying = AsyncRetrying(
-            stop=stop_after_attempt(self._tries),
-            wait=wait_exponential_jitter(self._first_wait, LONGEST_WAIT_SECONDS, jitter=self._first_wait),
-            retry=retry_if_exception_type(GraderError),
-            reraise=True,
-        )
-        async for attempt in retrying:
-            with attempt:
-                return await self._try(subject)
-        raise AssertionError("tenacity reraises")
-
-    async def _try(self, subject: Any) -> T:
         call = self._start(subject)
         try:
             await asyncio.wait({call}, timeout=self._seconds)
@@ -81,14 +82,14 @@ class Asker(Generic[T]):
             if not call.done():
                 call.cancel()
         if not call.done() or call.cancelled():
-            raise GraderError("grader_timeout", f"no answer within {self._seconds:g} s (--timeout)")
+            raise GraderError(TIMEOUT, f"no answer within {self._seconds:g} s (--timeout)")
         answer, error = call.result()
         if error is None:
             try:
                 return self._take(answer, subject)
             except Exception as wrong:  # an answer may be any object, and raise anything where it is looked at
                 error = wrong
-        raise GraderError("grader_failed", f"{type(error).__name__}: {_said(error)}") from error
+        raise GraderError(FAILED, f"{type(error).__name__}: {_said(error)}") from error
 
     def _start(self, subject: Any) -> "asyncio.Future[tuple[Any, BaseException | None]]":
         loop = asyncio.get_running_loop()

@@ -2,18 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Any
 
-from headrace.schemas.records import Reward
 from headrace.streams.codec import EncodeError
 from headrace.streams.errors import RecordTooLargeError
 from headrace.streams.graders.app import GraderApp
-from headrace.streams.graders.asking import Asker, GraderError
-from headrace.streams.graders.rewards import rewards_of
-from headrace.streams.graders.trajectory import GradedTrajectory
+from headrace.streams.graders.asking import FAILED, GraderError
+from headrace.streams.graders.process import IsolatedFunction
 from headrace.streams.kafka.client_log import Seldom
-from headrace.streams.kafka.clock import wall_us
 
 log = logging.getLogger(__name__)
 log.addFilter(Seldom())
@@ -27,26 +23,14 @@ class FunctionGrader:
 
     Args:
         concurrency: trajectories at once.
-        seconds, tries: see `Asker`.
     """
 
-    def __init__(
-        self,
-        grader: GraderApp,
-        function: Callable[[GradedTrajectory], Any],
-        *,
-        concurrency: int,
-        seconds: float,
-        tries: int,
-    ) -> None:
+    def __init__(self, grader: GraderApp, function: IsolatedFunction, *, concurrency: int) -> None:
         self._grader = grader
-        self._asker = Asker(function, self._rewards, seconds=seconds, tries=tries)
+        self._function = function
         self._slots = asyncio.Semaphore(concurrency)
         self._in_hand: dict[tuple[int, int], list[Any]] = {}
         grader.app.agent(grader.topic, name=f"grade-{grader.rules.name}")(self._agent)
-
-    def _rewards(self, answer: Any, subject: GradedTrajectory) -> list[Reward]:
-        return rewards_of(answer, subject.record, self._grader.rules, at=wall_us())
 
     async def _agent(self, stream: Any) -> None:
         async for event in stream.noack().events():
@@ -78,9 +62,9 @@ class FunctionGrader:
         if record is None:
             return
         try:
-            await self._grader.write(await self._asker.ask(GradedTrajectory(record)))
+            await self._grader.write(await self._function.ask(record), record)
         except (GraderError, EncodeError, RecordTooLargeError) as error:
-            reason = error.reason if isinstance(error, GraderError) else "grader_failed"
+            reason = error.reason if isinstance(error, GraderError) else FAILED
             self._grader.counts.add("failed")
             log.warning("Grader %s: rollout %s is a dead letter: %s", self._grader.rules.name, record.rollout_id, error)
             await self._grader.put_away(event, reason, str(error))

@@ -11,6 +11,9 @@ from headrace.streams.agent.numbers import reward_number
 
 SOURCE = "grader"
 EXTERNAL = "external"
+MOST_DIMENSIONS = 100
+"""Each is a record, and a column of whoever looks at rewards; an answer with thousands is a mistake."""
+DIMENSION_CHARACTERS = 200
 
 
 class GradingRules(msgspec.Struct, frozen=True):
@@ -59,20 +62,31 @@ def rewards_of(answer: Any, record: Trajectory, rules: GradingRules, *, at: int)
 
     Raises:
         InvalidRewardError: a value is no finite number.
-        ValueError: the primary dimension is missing.
+        ValueError: the primary dimension is missing; there are more than `MOST_DIMENSIONS`; a name has more than
+            `DIMENSION_CHARACTERS`, or cannot be printed.
     """
     if answer is None:
         return []
     if not isinstance(answer, Mapping):
         value = reward_number(answer, f"the answer of grader {rules.name!r}")
         return [_reward(record, rules, None, value, rules.primary, at)]
-    dimensions: dict[str, Any] = {str(key): value for key, value in answer.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    given: Mapping[Any, Any] = answer  # pyright: ignore[reportUnknownVariableType]
+    if len(given) > MOST_DIMENSIONS:
+        raise ValueError(f"{len(given)} dimensions; a grader gives {MOST_DIMENSIONS} at most")
+    dimensions = {_dimension(key): value for key, value in given.items()}
     if rules.primary_key is not None and rules.primary_key not in dimensions:
         raise ValueError(f"primary_key={rules.primary_key!r}: the answer has {sorted(dimensions)}")
     return [
         _reward(record, rules, key, reward_number(value, f"dimension {key!r}"), key == rules.primary_key, at)
         for key, value in dimensions.items()
     ]
+
+
+def _dimension(key: Any) -> str:
+    name = str(key)
+    if not 0 < len(name) <= DIMENSION_CHARACTERS or not name.isprintable():
+        raise ValueError(f"{name[:80]!r} is no name of a dimension: 1 to {DIMENSION_CHARACTERS} printable characters")
+    return name
 
 
 def _reward(

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from headrace.streams.agent.errors import InvalidRewardError
-from headrace.streams.graders.asking import Asker, GraderError
+from headrace.streams.graders.asking import Asker, GraderError, insist
 
 
-def asker(function: Any, seconds: float = 5.0, tries: int = 3) -> Asker[Any]:
+def asker(function: Any, seconds: float = 5.0) -> Asker[Any]:
     def take(answer: Any, subject: Any) -> Any:
         if answer == "nonsense":
             raise InvalidRewardError("non_numeric_reward", answer)
         return answer, subject
 
-    return Asker(function, take, seconds=seconds, tries=tries, first_wait=0.001)
+    return Asker(function, take, seconds=seconds)
 
 
 async def test_sync_and_async() -> None:
@@ -37,7 +37,13 @@ async def test_one_that_fails_is_asked_again() -> None:
             raise SystemExit("its own")
         return "nonsense" if len(tries) == 2 else 0.5
 
-    assert await asker(flaky).ask(1) == (0.5, 1)
+    async def ask() -> Any:
+        return await asker(flaky).ask(1)
+
+    assert await insist(ask, 3, 0.001) == (0.5, 1)
+    tries.clear()
+    with pytest.raises(GraderError, match="nonsense"):
+        await insist(ask, 2, 0.001)
     with pytest.raises(GraderError, match=r"grader_failed: ZeroDivisionError: division") as caught:
         await asker(lambda subject: 1 / 0).ask(1)
     assert caught.value.reason == "grader_failed"
@@ -49,7 +55,7 @@ async def test_one_that_hangs_is_left_behind() -> None:
 
     for function in (hangs, lambda subject: time.sleep(1)):
         with pytest.raises(GraderError, match="no answer within") as caught:
-            await asker(function, seconds=0.05, tries=1).ask(1)
+            await asker(function, seconds=0.05).ask(1)
         assert caught.value.reason == "grader_timeout"
 
 
@@ -74,6 +80,6 @@ async def test_what_raises_where_it_is_looked_at_is_a_failed_try() -> None:
 
     for function, told in ((fails, "Untold"), (floods, "ValueError: xxx"), (lambda subject: Odd(), "no comparison")):
         with pytest.raises(GraderError, match=told) as caught:
-            await asker(function, tries=1).ask(1)
+            await asker(function).ask(1)
         assert caught.value.reason == "grader_failed"
         assert len(str(caught.value)) < 3000

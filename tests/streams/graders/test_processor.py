@@ -26,6 +26,8 @@ def judge(trajectory):
         raise ValueError("no")
     if trajectory.input == "odd":
         return {"good": 1.0, "\\ud800": 1.0}
+    if trajectory.input == "dies":
+        os._exit(9)
     if trajectory.input == "none":
         return None
     if trajectory.input == "slow":
@@ -60,6 +62,7 @@ def test_a_killed_grader_loses_no_rollout_and_none_is_graded_twice(
         trajectory(30, "fails"),
         trajectory(31, "none"),
         trajectory(34, "odd"),
+        trajectory(35, "dies"),
         trajectory(0, "slow", revision=1),
         trajectory(32, "slow", origin="external"),
     )
@@ -70,8 +73,13 @@ def test_a_killed_grader_loses_no_rollout_and_none_is_graded_twice(
         return {r.rollout_id for r in log.records("rewards")}
 
     wait_for(lambda: len(graded()) == 30)
-    letters = wait_for(lambda: log.messages("triplets", dead=True)[2:] and log.messages("triplets", dead=True))
-    assert sorted(parse(m).reason for m in letters) == ["grader_failed", "grader_failed", "unknown_framing"]
+    letters = wait_for(lambda: log.messages("triplets", dead=True)[3:] and log.messages("triplets", dead=True))
+    assert sorted(parse(m).reason for m in letters) == [
+        "grader_died",
+        "grader_failed",
+        "grader_failed",
+        "unknown_framing",
+    ]
     rewards: list[Reward] = log.records("rewards")
     ids: dict[str, set[str]] = {}
     for one in rewards:

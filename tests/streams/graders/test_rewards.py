@@ -8,7 +8,7 @@ import pytest
 from headrace.schemas.packing import pack_int32
 from headrace.schemas.records import PromptPrefix, Reward, Trajectory, Triplet
 from headrace.streams.agent.errors import InvalidRewardError
-from headrace.streams.graders.rewards import GradingRules, passed_over, rewards_of
+from headrace.streams.graders.rewards import MOST_DIMENSIONS, GradingRules, passed_over, rewards_of
 from headrace.streams.graders.trajectory import GradedTrajectory
 
 RULES = GradingRules("helpful", window=timedelta(days=7))
@@ -40,6 +40,10 @@ def test_answers() -> None:
 def test_what_is_no_answer() -> None:
     for wrong in ("0.5", float("nan"), {"a": None}, [1.0]):
         with pytest.raises(InvalidRewardError):
+            rewards_of(wrong, trajectory(), RULES, at=1)
+    many = {str(n): 1.0 for n in range(MOST_DIMENSIONS + 1)}
+    for wrong in (many, {"x" * 201: 1.0}, {"": 1.0}, {"\ud800": 1.0}):
+        with pytest.raises(ValueError, match="dimension"):
             rewards_of(wrong, trajectory(), RULES, at=1)
     with pytest.raises(ValueError, match="primary_key='quality': the answer has"):
         rewards_of({"length": 1.0}, trajectory(), GradingRules("judge", primary_key="quality"), at=1)
