@@ -178,13 +178,24 @@ class HttpServer:
     """Gives each request to a handler. A client that goes away does not cancel the handling of its request.
 
     Bodies come as they were sent: `read_body` decompresses them, aiohttp would inflate all of one that is too large.
+
+    Args:
+        idle_seconds: how long a connection may send nothing, or half a head; aiohttp's hour where it is not given.
     """
 
-    def __init__(self, handler: Handler, max_body_bytes: int, grace_seconds: float = GRACE_SECONDS) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        max_body_bytes: int,
+        grace_seconds: float = GRACE_SECONDS,
+        *,
+        idle_seconds: float | None = None,
+    ) -> None:
         self._limit = max_body_bytes
         # What the factory makes are Requests.
         answer: Any = handler
-        server = web.Server(answer, request_factory=self._request, access_log=None, auto_decompress=False)
+        idle: Any = {} if idle_seconds is None else {"keepalive_timeout": idle_seconds}
+        server = web.Server(answer, request_factory=self._request, access_log=None, auto_decompress=False, **idle)
         self._runner = web.ServerRunner(server, shutdown_timeout=grace_seconds)
 
     async def start(self, listener: socket.socket) -> None:

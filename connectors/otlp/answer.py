@@ -9,14 +9,16 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 OK, BAD_REQUEST, NOT_FOUND, METHOD_NOT_ALLOWED, TOO_LARGE, UNSUPPORTED = 200, 400, 404, 405, 413, 415
-TOO_MANY, UNAVAILABLE = 429, 503
-# https://grpc.io/docs/guides/status-codes: INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAVAILABLE
+TOO_SLOW, TOO_MANY, UNAVAILABLE = 408, 429, 503
+# https://grpc.io/docs/guides/status-codes: INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, RESOURCE_EXHAUSTED,
+# UNIMPLEMENTED, UNAVAILABLE
 _CODES = {
     BAD_REQUEST: 3,
     NOT_FOUND: 5,
     METHOD_NOT_ALLOWED: 12,
     TOO_LARGE: 8,
     UNSUPPORTED: 3,
+    TOO_SLOW: 4,
     TOO_MANY: 8,
     UNAVAILABLE: 14,
 }

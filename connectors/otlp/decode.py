@@ -32,6 +32,9 @@ from headrace.streams.assembly.reward_forms import read_rewards, tells_rewards
 from headrace.streams.errors import HeadraceError
 
 MALFORMED = "malformed_span"
+REWARD_BYTES = 200  # of a record, beside its name and metadata
+MOST_REWARD_BYTES = 1024 * 1024
+"""Of one span: each of its rewards repeats its links, so that a span of some megabytes could make gigabytes."""
 
 
 class OtlpError(HeadraceError):
@@ -205,15 +208,21 @@ def _decode_json_resource(resource_spans: dict[str, Any], caller: Caller, decode
 def _take(message: OtlpSpan, source: Source, scope: str, caller: Caller, decoded: Decoded) -> None:
     attributes = plain_map(message.attributes)
     span = read_span(message, attributes, source, scope, caller)
-    decoded.spans.append(span)
     if not tells_rewards(span):
+        decoded.spans.append(span)
         return
     read = read_rewards(span, attributes)
-    if read.rewards:
-        decoded.rewards += read.rewards
+    if (size := sum(map(_size, read.rewards))) > MOST_REWARD_BYTES:
+        raise Malformed(f"its {len(read.rewards)} rewards take {size} bytes; {MOST_REWARD_BYTES} at most are taken")
+    decoded.spans.append(span)
+    decoded.rewards += read.rewards
     for number, code in enumerate(read.rejected):
         identity = f"{span.rollout_id}/{span.attempt_id}/{span.trace_id}/{span.span_id}/{number}"
         decoded.refused.append(Refused(code, identity, span.rollout_id))
+
+
+def _size(reward: Reward) -> int:
+    return REWARD_BYTES + len(reward.name) + sum(map(len, reward.metadata.values()))
 
 
 def _refuse(raw: RawSpan | JsonSpan, error: Malformed, decoded: Decoded, source: Source | None = None) -> None:

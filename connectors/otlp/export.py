@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 import msgspec
+from google.protobuf.message import Error as ProtobufError
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from headrace.connectors.otlp.encode import OWN_SOURCE, encode_spans
 from headrace.connectors.otlp.receiver import PATH
 from headrace.schemas.records import Span
 from headrace.streams.codec import Codec, DecodeError
-from headrace.streams.errors import SettingsError, UnavailableError
+from headrace.streams.errors import HeadraceError, SettingsError, UnavailableError
 from headrace.streams.kafka.dead_letters.refusals import Refusals
 from headrace.streams.kafka.messages import Message
 from headrace.streams.settings import Settings
@@ -31,15 +31,25 @@ BATCH = 500
 REFUSING = frozenset({400, 413, 422})
 """Statuses that are about what is sent; all others are about who sends it, or about now."""
 REFUSED, NOT_EXPORTABLE = "refused_by_collector", "not_exportable"
+UNENCODABLE = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    ProtobufError,
+    msgspec.MsgspecError,
+)
+"""What ids and JSON of any writer lead to: no hexadecimal, other types, numbers beyond a double, JSON too deep."""
 Pair = tuple[Message, Span]
 
 
 class Exporter(OTLPSpanExporter):
     """Sends export requests that are made already."""
 
-    def send(self, request: ExportTraceServiceRequest) -> int | None:
+    def send(self, body: bytes) -> int | None:
         """Returns None when the collector has it, else the HTTP status of its last answer, 0 if there was none."""
-        result = self._client.export(request.SerializeToString())
+        result = self._client.export(body)
         return None if result.success else result.status_code or 0
 
 
@@ -86,7 +96,11 @@ class SpanExport:
             UnavailableError: the collector does not take them now.
             BrokerUnavailableError: a dead letter could not be written.
         """
-        self._send([pair for message in messages if (pair := self._read(message)) is not None])
+        try:
+            self._send([pair for message in messages if (pair := self._read(message)) is not None])
+        except HeadraceError:
+            self._refusals.forget()
+            raise
         self._refusals.write()
 
     def _read(self, message: Message) -> Pair | None:
@@ -107,11 +121,11 @@ class SpanExport:
         if not pairs:
             return
         try:
-            request = encode_spans(span for _, span in pairs)
-        except (ValueError, TypeError, AttributeError, msgspec.MsgspecError) as error:  # ids or JSON of another writer
+            body = encode_spans(span for _, span in pairs).SerializeToString()
+        except UNENCODABLE as error:  # ids or JSON of another writer
             self._halve(pairs, NOT_EXPORTABLE, str(error))
             return
-        status = self._exporter.send(request)
+        status = self._exporter.send(body)
         if status is None:
             self.counters["spans"] += len(pairs)
         elif status in REFUSING:

@@ -12,6 +12,7 @@ from headrace.connectors.otlp.answer import (
     PROTOBUF,
     TOO_LARGE,
     TOO_MANY,
+    TOO_SLOW,
     UNAVAILABLE,
     UNSUPPORTED,
     Answer,
@@ -64,15 +65,25 @@ class Receiver:
 
     def too_large(self, headers: Mapping[str, str]) -> Answer:
         """The answer to a request that the server did not read to its end."""
-        self.counters["requests"] += 1
-        self.counters[f"answered_{TOO_LARGE}"] += 1
-        return refused(_content_type(headers) or JSON, TOO_LARGE, self._limit_message())
+        return self._unread(headers, TOO_LARGE, self._limit_message())
 
     def unreadable(self, headers: Mapping[str, str], problem: str) -> Answer:
         """The answer to a request whose body broke off, or whose transfer coding is broken."""
+        return self._unread(headers, BAD_REQUEST, f"the body cannot be read: {problem}")
+
+    def too_many(self, headers: Mapping[str, str]) -> Answer:
+        """The answer to a request while too much is being read."""
+        return self._unread(headers, TOO_MANY, "too many requests are being read", RETRY_SECONDS)
+
+    def too_slow(self, headers: Mapping[str, str]) -> Answer:
+        """The answer to a request whose body does not come."""
+        seconds = self._settings.otlp_body_wait.total_seconds()
+        return self._unread(headers, TOO_SLOW, f"the body did not come within {seconds:g} s (otlp_body_wait)")
+
+    def _unread(self, headers: Mapping[str, str], status: int, message: str, retry_after: int | None = None) -> Answer:
         self.counters["requests"] += 1
-        self.counters[f"answered_{BAD_REQUEST}"] += 1
-        return refused(_content_type(headers) or JSON, BAD_REQUEST, f"the body cannot be read: {problem}")
+        self.counters[f"answered_{status}"] += 1
+        return refused(_content_type(headers) or JSON, status, message, retry_after)
 
     async def _handle(self, headers: Mapping[str, str], body: bytes) -> Answer:
         content_type = _content_type(headers)

@@ -37,7 +37,7 @@ async def run_otlp(
     url, worker_id = endpoint(listener), worker_id or new_worker_id(OTLP)
     producer = AckedProducer(settings, worker_id, linger_ms=LINGER_MS)
     receiver = Receiver(settings, producer, worker_id)
-    server = Server(receiver, settings.otlp_max_body_bytes)
+    server = Server(receiver, settings)
     announcer = WorkerAnnouncer(
         settings, producer, OTLP, worker_id=worker_id, endpoint=url, counters=lambda: dict(receiver.counters)
     )

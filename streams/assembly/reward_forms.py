@@ -84,13 +84,16 @@ def tells_rewards(span: Span) -> bool:
 def read_rewards(span: Span, attributes: Attributes) -> RewardsRead:
     """The rewards of a span as records, and the codes of the values that are refused."""
     found = RewardsRead([], [])
+    links: str | None = None
     for number, form in enumerate(_forms(span, attributes)):
         value = plain_number(form.value)
         code = refusal(value)
         if code is not None:
             found.rejected.append(code)
             continue
-        found.rewards.append(_record(span, attributes, number, form, float(value)))
+        if links is None:
+            links = _links(attributes)
+        found.rewards.append(_record(span, links, number, form, float(value)))
     return found
 
 
@@ -105,12 +108,12 @@ def plain_number(value: Any) -> Any:
     return value
 
 
-def _record(span: Span, attributes: Attributes, number: int, form: RewardForm, value: float) -> Reward:
+def _record(span: Span, links: str, number: int, form: RewardForm, value: float) -> Reward:
     metadata = {OPERATION_TRACE: span.trace_id, OPERATION_SPAN: span.span_id, OPERATION_START: str(span.start)}
     if span.sequence is not None:
         metadata[SEQUENCE] = str(span.sequence)
-    if links := _links(attributes):
-        metadata[LINKS] = json.dumps(links)
+    if links:
+        metadata[LINKS] = links
     if form.response_id is not None:
         metadata[EVALUATED_RESPONSE] = form.response_id
     return Reward(
@@ -180,10 +183,12 @@ def _payload_text(text: str) -> Any:
         return read_text(text)
 
 
-def _links(attributes: Attributes) -> list[tuple[str, str]]:
+def _links(attributes: Attributes) -> str:
+    """Agent Lightning's links as JSON; empty if there are none."""
     links: dict[int, dict[str, str]] = {}
     for key, value in attributes.items():
         if key.startswith("agentlightning.link.") and (match := LINK.fullmatch(key)):
             links.setdefault(int(match[1]), {})[match[2]] = str(value)
     pairs = (links[number] for number in sorted(links))
-    return [(pair["key_match"], pair["value_match"]) for pair in pairs if len(pair) == 2]
+    found = [(pair["key_match"], pair["value_match"]) for pair in pairs if len(pair) == 2]
+    return json.dumps(found) if found else ""

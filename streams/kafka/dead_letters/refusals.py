@@ -39,6 +39,10 @@ class Refusals:
         log.warning("%s[%s] offset %s: %s: %s", message.topic(), message.partition(), message.offset(), reason, detail)
         self._waiting.append((message, reason, detail))
 
+    def forget(self) -> None:
+        """Lets go of what waits: its reader reads it again, and refuses it again."""
+        self._waiting.clear()
+
     def write(self) -> None:
         """Returns when the brokers have all of them.
 

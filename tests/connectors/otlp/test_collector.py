@@ -22,7 +22,7 @@ from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin, make_consumer, make_producer
 from headrace.streams.kafka.dead_letters import parse
 from headrace.streams.kafka.group_loop import BatchHandler, GroupLoop
-from headrace.streams.kafka.messages import Message
+from headrace.streams.kafka.messages import Message, MessageMaker, OutMessage
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings, load_settings_as
 from tests.connectors.otlp.drawn import START, flat, otlp_json
@@ -139,25 +139,31 @@ def make_topic(settings: Settings, topic: str, values: Sequence[bytes]) -> None:
     assert producer.flush(20) == 0
 
 
+def write(settings: Settings, message: OutMessage) -> None:
+    producer = make_producer(settings, "test")
+    producer.produce(message.topic, message.value, message.key)
+    assert producer.flush(20) == 0
+
+
 def test_spans_of_a_collectors_topic(make_settings: Callable[..., Settings]):
     base = make_settings(partitions=1)
     settings = load_settings_as(OtlpSettings, bootstrap=base.bootstrap, prefix=base.prefix, partitions=1)
     good, mixed = request_of("a", "b", "c"), request_of("d", "bad", "e", trace=10)
 
     topic = f"{settings.prefix}_otlp_spans"
-    make_topic(settings, topic, [r.SerializeToString() for r in (good, mixed, good)] + [b"\xffno otlp"])
+    make_topic(settings, topic, [r.SerializeToString() for r in (good, mixed, good)] + [b"\xffno otlp", b"{}", b""])
     source = collector.CollectorSource(settings, "otlp_proto", "test")
     with looping(settings, collector.NAME, topic, source, collector.BATCH) as loop:
-        wait_for(lambda: loop.counters.get("messages", 0) == 4)
+        wait_for(lambda: loop.counters.get("messages", 0) == 6)
     assert dict(source.counters) == {
-        "requests": 3, "spans": 8, "rewards": 0, "malformed_span": 1, "not_otlp": 1, "messages": 4,
+        "requests": 4, "spans": 8, "rewards": 0, "malformed_span": 1, "not_otlp": 2, "messages": 6,
         "batches": source.counters["batches"],
     }  # fmt: skip
     codec = Codec(settings)
     spans = [cast(Span, codec.decode(m.value())) for m in read(settings, settings.topic("spans"))]
     assert [span.name for span in spans] == ["a", "b", "c", "d", "e", "a", "b", "c"]
     assert spans[0].rollout_id == spans[0].trace_id == f"{1:032x}"
-    assert letters(settings, topic) == [("not_otlp", topic, b"\xffno otlp")]
+    assert letters(settings, topic) == [("not_otlp", topic, b"\xffno otlp"), ("not_otlp", topic, b"{}")]
     [(reason, of, value)] = letters(settings, settings.topic("spans"))
     assert (reason, of) == ("malformed_span", settings.topic("spans"))
     assert value is not None
@@ -165,7 +171,7 @@ def test_spans_of_a_collectors_topic(make_settings: Callable[..., Settings]):
     consumer = make_consumer(settings, "test", group=collector.NAME)
     [committed] = consumer.committed([TopicPartition(topic, 0)], 20)
     consumer.close()
-    assert committed.offset == 4
+    assert committed.offset == 6
 
 
 def test_every_span_goes_on_to_the_users_collector(make_settings: Callable[..., Settings]):
@@ -177,16 +183,26 @@ def test_every_span_goes_on_to_the_users_collector(make_settings: Callable[..., 
     make_topic(settings, topic, [otlp_json(request).encode() for request in requests])
     source.handle(read(settings, topic))
 
+    maker = MessageMaker(settings)
+    deep, huge = "[" * 150 + "]" * 150, "9" * 400
+    for attributes in (f'{{"a": {deep}}}', f'{{"a": {huge}}}', "no JSON"):
+        span = Span(rollout_id="r", source="runner", trace_id="0a" * 16, span_id="0a" * 8, name="x", start=1, end=2)
+        span.attributes = attributes
+        write(settings, maker.whole(span))
+    write(settings, OutMessage(settings.topic("spans"), None, b"\xffno record"))
+    write(settings, OutMessage(settings.topic("spans"), None, None))
+
     stub = StubCollector(away=1, refuses=b"poison")
     with serving(stub):
         exporter = export.make_exporter(stub.url, {"authorization": "Bearer x"})
         spans = export.SpanExport(settings, exporter, "test")
         with looping(settings, export.NAME, settings.topic("spans"), spans, export.BATCH) as loop:
-            wait_for(lambda: loop.counters.get("messages", 0) == 6)
+            wait_for(lambda: loop.counters.get("messages", 0) == 11)
     expected = sorted(one for request in requests for one in flat(request) if b"poison" not in one)
     assert sorted(stub.spans) == expected
     assert set(stub.headers) == {"Bearer x"}
     assert (spans.counters["spans"], spans.counters["refused_by_collector"]) == (5, 1)
-    [(reason, of, _)] = letters(settings, settings.topic("spans"))
-    assert (reason, of) == ("refused_by_collector", settings.topic("spans"))
+    found = letters(settings, settings.topic("spans"))
+    assert sorted(reason for reason, _, _ in found) == ["not_exportable"] * 3 + ["refused_by_collector"]
+    assert {of for _, of, _ in found} == {settings.topic("spans")}
     assert partition_ids(settings, settings.topic("spans")) == [0]

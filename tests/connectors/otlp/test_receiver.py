@@ -306,3 +306,15 @@ def test_bad_spans_never_cost_good_ones(data: st.DataObject):
     bad = sum(bool(mark) for mark in marks)
     assert (answer.status, len(receiver.spans), len(receiver.letters)) == (200, 6 - bad, bad)
     assert response(answer).partial_success.rejected_spans == bad
+
+
+def test_a_span_of_a_few_bytes_makes_no_flood_of_rewards(receiver: MemoryReceiver):
+    request = request_of(2)
+    bomb = request.resource_spans[0].scope_spans[0].spans[0]
+    bomb.attributes.add(key="agentlightning.link.0.key_match").value.string_value = "k"
+    bomb.attributes.add(key="agentlightning.link.0.value_match").value.string_value = "x" * 10_000
+    for number in range(200):
+        bomb.attributes.add(key=f"agentlightning.reward.{number}.value").value.double_value = 0.5
+    told = response(ask(receiver, request.SerializeToString())).partial_success
+    assert (told.rejected_spans, len(receiver.spans), receiver.rewards) == (1, 1, [])
+    assert "its 200 rewards take" in told.error_message
