@@ -204,7 +204,8 @@ async def _hooked(
         await tracer.settle()
     except asyncio.CancelledError:
         pass  # the attempt was stopped, and its end is another's to write
-    await hooks.call("on_rollout_end", context, agent, rollout=rollout, spans=list(tracer.kept or ()))
+    with suppress(asyncio.CancelledError):  # stopped within its last hook, it is over all the same
+        await hooks.call("on_rollout_end", context, agent, rollout=rollout, spans=list(tracer.kept or ()))
     done(outcome)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import inspect
 import logging
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
@@ -21,7 +22,10 @@ log.addFilter(Seldom())
 
 ERRORS = "hook_errors"
 TIMEOUTS = "hook_timeouts"
-COUNTED = (ERRORS, TIMEOUTS)
+SKIPPED = "hook_skipped"
+COUNTED = (ERRORS, TIMEOUTS, SKIPPED)
+MOST_LEFT = 16
+"""Calls of one callback that may hang at once, each with a thread of its own, or a task that takes no cancellation."""
 
 
 def load_hook(spec: str) -> Any:
@@ -48,6 +52,7 @@ class Hooks:
         self._seconds = seconds
         self._counts = counts
         self._threads = AgentThreads()
+        self._left: Counter[int] = Counter()  # calls that hang, by the id of their callback
 
     async def call(self, name: str, context: contextvars.Context, agent: Agent, **facts: Any) -> None:
         """Calls a callback of every hook that has it; what they raise is logged, and what hangs is left behind.
@@ -56,19 +61,30 @@ class Hooks:
             context: the agent's.
         """
         for callback in self._callbacks[name]:
+            if self._left[id(callback)] >= MOST_LEFT:
+                self._counts.add(SKIPPED)
+                log.error("Hook %s is not called while %d calls of it hang", name, MOST_LEFT)
+                continue
             call = self._start(callback, context, {"agent": agent, "runner": self._runner, **facts})
             try:
                 await asyncio.wait({call}, timeout=self._seconds)
             except asyncio.CancelledError:
-                call.cancel()
+                self._leave(callback, call)
                 raise
             if not call.done():
-                call.cancel()
+                self._leave(callback, call)
                 self._counts.add(TIMEOUTS)
                 log.error("Hook %s takes longer than %g s (--hook-timeout), and is left behind", name, self._seconds)
-            elif not call.cancelled() and (error := call.result()) is not None:
+            elif (error := asyncio.CancelledError() if call.cancelled() else call.result()) is not None:
                 self._counts.add(ERRORS)
                 log.error("Hook %s has failed", name, exc_info=error)
+
+    def _leave(self, callback: Callable[..., Any], call: "asyncio.Future[BaseException | None]") -> None:
+        """What goes on when nobody waits for it any more counts until it ends."""
+        if isinstance(call, asyncio.Task):
+            call.cancel()
+        self._left[id(callback)] += 1
+        call.add_done_callback(lambda _: self._left.subtract([id(callback)]))
 
     def _start(
         self, callback: Callable[..., Any], context: contextvars.Context, facts: dict[str, Any]

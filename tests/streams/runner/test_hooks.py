@@ -17,7 +17,7 @@ from headrace.streams.agent.rollout_facts import Rollout
 from headrace.streams.agent.tracer import AttemptTracer
 from headrace.streams.runner.calling import FAILED, SUCCEEDED, LocalCall, Outcome
 from headrace.streams.runner.errors import HookLoadError
-from headrace.streams.runner.hooks import COUNTED, ERRORS, TIMEOUTS, Hooks, load_hook
+from headrace.streams.runner.hooks import COUNTED, ERRORS, MOST_LEFT, SKIPPED, TIMEOUTS, Hooks, load_hook
 from headrace.streams.runner.observing import Observers
 from headrace.streams.runner.options import ObserverOptions
 from headrace.streams.runner.threads import AgentThreads
@@ -135,7 +135,7 @@ async def test_hooks_that_raise_or_hang_cost_no_rollout(agent: Agent) -> None:
     outcome, _ = await call(agent, around)
     assert outcome.status == SUCCEEDED
     assert len(hook.said) == 4
-    assert around.counts.values() == {ERRORS: 2, TIMEOUTS: 2}
+    assert around.counts.values() == {ERRORS: 2, TIMEOUTS: 2, SKIPPED: 0}
 
 
 async def test_an_agent_that_raises_or_is_stopped_comes_to_the_end_all_the_same() -> None:
@@ -164,3 +164,39 @@ def test_loading(tmp_path: Any) -> None:
     assert isinstance(load_hook(f"{file}:Mine"), Hook)
     with pytest.raises(HookLoadError, match="has none of on_rollout_start"):
         load_hook(f"{file}:number")
+
+
+async def test_a_hook_that_hangs_every_time_is_let_alone_until_it_ends() -> None:
+    release = threading.Event()
+
+    class Hangs(Hook):
+        def on_rollout_start(self, **facts: Any) -> None:
+            release.wait()
+
+    class Cancels(Hook):
+        async def on_rollout_end(self, **facts: Any) -> None:
+            raise asyncio.CancelledError
+
+    around = observers(Hangs(), Cancels(), seconds=0.001)
+    assert around.hooks is not None
+    context = contextvars.copy_context()
+    for _ in range(MOST_LEFT + 3):
+        await around.hooks.call("on_rollout_start", context, steps)
+    assert around.counts.values() == {ERRORS: 0, TIMEOUTS: MOST_LEFT, SKIPPED: 3}
+    release.set()
+    deadline = time.monotonic() + 10
+    while around.counts.take():  # until it is called again, and ends in time
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+        await around.hooks.call("on_rollout_start", context, steps)
+    await around.hooks.call("on_rollout_end", context, steps)
+    assert around.counts.values()[ERRORS] == 1
+
+
+async def test_one_that_is_stopped_in_its_last_hook_is_over_too() -> None:
+    class Slow(Hook):
+        async def on_rollout_end(self, **facts: Any) -> None:
+            await asyncio.sleep(100)
+
+    outcome, _ = await call(steps, observers(Slow(), seconds=100.0), stop=True)
+    assert outcome.status == SUCCEEDED
