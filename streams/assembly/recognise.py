@@ -26,6 +26,8 @@ OTHER_OPERATIONS = frozenset(
 CALL_NAME = re.compile(r"openai\.chat\.completion")
 LITELLM_NAMES = frozenset({"litellm_request", "raw_gen_ai_request"})
 LITELLM_OTHER = re.compile(r"embedding|image|speech|transcription|moderation|rerank", re.IGNORECASE)
+HELPER_NAME = re.compile(r"\w+\._prepare_chat_with_tools")
+"""OpenInference gives every method of a LlamaIndex model the kind LLM, also the one that puts a request together."""
 VERCEL_NAME = re.compile(r"ai\.\w+\.do(Generate|Stream)\b")
 TRACELOOP_TYPES = frozenset({"chat", "completion"})
 CALL_KEYS = frozenset(
@@ -77,7 +79,7 @@ def is_model_call(span: Span, attributes: Attributes) -> bool:
         return LITELLM_OTHER.search(_word(attributes.get("llm.request.type")) or operation) is None
     return (
         CALL_NAME.search(name) is not None
-        or kind_of(attributes.get("openinference.span.kind")) == "llm"
+        or (kind_of(attributes.get("openinference.span.kind")) == "llm" and HELPER_NAME.fullmatch(name) is None)
         or kind_of(attributes.get("agentops.span.kind")) == "llm"
         or kind_of(attributes.get("traceloop.span.kind")) == "llm"
         or _word(attributes.get("gen_ai.request.type")) in TRACELOOP_TYPES

@@ -120,3 +120,9 @@ def test_tools_are_compared_as_they_are_called() -> None:
     for arguments, copies in (('{"a":1}', {"duplicate_call": 1}), ('{"a":2}', {"no_token_ids": 1})):
         called = {f"{prefix}.function.name": "add", f"{prefix}.function.arguments": arguments}
         assert told(assembled(library("planner", 0, 20, answer="", **called), seen))[1] == copies
+
+
+def test_a_method_that_only_puts_a_request_together_is_no_call() -> None:
+    helper = library("planner", 0, 1)
+    helper.name = "OpenAILike._prepare_chat_with_tools"
+    assert told(assembled(helper, gateway(1, 5))) == ({"c1": None}, {})
