@@ -69,8 +69,8 @@ def exported(url: str) -> SpanExport:
     settings = Settings()
     export = SpanExport(settings, make_exporter(url, None), "test")
     now = 1_800_000_000_000_000_000
-    ids = {"trace_id": "0a" * 16, "span_id": "0a" * 8}
-    span = Span(rollout_id="r", source="runner", name="x", start=now, end=now, **ids)
+    trace, one = "0a" * 16, "0a" * 8
+    span = Span(rollout_id="r", source="runner", name="x", start=now, end=now, trace_id=trace, span_id=one)
     message: Any = Written(Codec(settings).encode(span))
     export.handle([cast(Message, message)])
     return export

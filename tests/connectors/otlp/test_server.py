@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ Connect = Callable[[], Any]
 
 
 @asynccontextmanager
-async def serving(**changes: Any) -> AsyncIterator[tuple[MemoryReceiver, Connect]]:
+async def serving(**changes: Any) -> AsyncGenerator[tuple[MemoryReceiver, Connect]]:
     receiver = MemoryReceiver(**changes)
     http, listener = server.Server(receiver.receiver, receiver.settings), bind(0)
     port = listener.getsockname()[1]
