@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -36,7 +36,7 @@ class Written:
 
 
 @contextmanager
-def collector(answer: bytes | None) -> Iterator[str]:
+def collector(answer: bytes | None) -> Generator[str]:
     """Answers every request the same, and hangs where there is no answer."""
     listener = socket.create_server(("127.0.0.1", 0))
     over = threading.Event()
