@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from headrace.streams.environments import variables_of
 
 INSIDE = Path(__file__).resolve().parent / "inside"
 # The folder whose name is headrace in any installation: headrace/connectors/vllm/command.py.
@@ -69,14 +70,11 @@ def variables(options: VllmOptions, events: int, scratch: str, environment: Mapp
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
     }
-    path = environment.get("PYTHONPATH")
     ours = {
-        "PYTHONPATH": os.pathsep.join([str(INSIDE), *([path] if path else [])]),
         "HEADRACE_PACKAGE": str(PACKAGE),
         "HEADRACE_POLICY": options.policy,
         "HEADRACE_IN_FLIGHT": options.in_flight,
         "HEADRACE_EVENTS_FD": str(events),
         "HEADRACE_SCRATCH": scratch,
-        "HEADRACE_DIE_WITH_PARENT": str(os.getpid()),
     }
-    return {**defaults, **environment, **ours}
+    return {**defaults, **variables_of(INSIDE, environment), **ours}

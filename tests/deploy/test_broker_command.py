@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from headrace.deploy.local.datadir import MARKER
@@ -145,15 +145,20 @@ def open_transaction(bootstrap: str) -> Producer:
     return producer
 
 
-def stable_ends(bootstrap: str) -> list[tuple[int, int]]:
-    """Of each partition of `open`: where readers with read_committed stop, and the end."""
+def stable_ends(bootstrap: str) -> list[tuple[int, int]] | None:
+    """Of each partition of `open`: where readers with read_committed stop, and the end; None while its leader is new."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     latest = OffsetSpec.latest()
     ends: list[list[int]] = []
     for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
         asked = {TopicPartition("open", p): latest for p in (0, 1)}
         answers: dict[Any, Any] = admin.list_offsets(asked, isolation_level=level, request_timeout=10)
-        ends.append([f.result().offset for _, f in sorted(answers.items(), key=lambda a: a[0].partition)])
+        try:
+            ends.append([f.result().offset for _, f in sorted(answers.items(), key=lambda a: a[0].partition)])
+        except KafkaException as error:
+            if not error.args[0].retriable() and error.args[0].code() != KafkaError.UNKNOWN_LEADER_EPOCH:
+                raise
+            return None
     return list(zip(*ends, strict=True))
 
 

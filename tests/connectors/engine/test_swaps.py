@@ -171,7 +171,7 @@ async def test_what_is_refused_changes_nothing(start_engine: Start, publish: Any
             (publish(1), "stale_version"),
             (msgspec.structs.replace(second, weights_id="other"), "version_conflict"),
             (msgspec.structs.replace(second, version=9, policy="judge"), "policy"),
-            (msgspec.structs.replace(second, version=9, format="lora"), "lora"),
+            (msgspec.structs.replace(second, version=9, format="lora"), "missing_file"),  # it is no adapter
             (msgspec.structs.replace(second, version=9, transport="nccl"), "transport"),
         ]:
             with pytest.raises(WeightsRefusedError) as refused:
