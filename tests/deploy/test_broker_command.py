@@ -146,7 +146,7 @@ def open_transaction(bootstrap: str) -> Producer:
 
 
 def stable_ends(bootstrap: str) -> list[tuple[int, int]] | None:
-    """Of each partition of `open`: where readers with read_committed stop, and the end; None while its leader is new."""
+    """Where readers with read_committed stop in each partition of `open`, and its end; None while a leader is new."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     latest = OffsetSpec.latest()
     ends: list[list[int]] = []
