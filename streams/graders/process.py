@@ -4,8 +4,6 @@ import asyncio
 import logging
 import os
 import signal
-import socket
-import sys
 from contextlib import suppress
 
 import msgspec
@@ -16,6 +14,7 @@ from headrace.streams.graders.asking import DIED, FIRST_WAIT_SECONDS, TIMEOUT, G
 from headrace.streams.graders.child import Ask, FromChild, GraderSetup
 from headrace.streams.runner.children.frames import FrameLink, Ready
 from headrace.streams.runner.children.process import died_of
+from headrace.streams.runner.children.spawning import spawn
 
 log = logging.getLogger(__name__)
 
@@ -153,21 +152,11 @@ class GraderProcess:
             await self._child.close()
 
     async def _start(self) -> _Child:
-        ours, theirs = socket.socketpair()
         setup = msgspec.json.encode(self._setup).decode()
         try:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", MODULE, str(theirs.fileno()), str(os.getpid()), setup),
-                stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
+            process, ours = await spawn(MODULE, setup)
         except OSError as error:
-            ours.close()
             raise GraderLoadError(f"no process could be started for the grader's function: {error}") from error
-        finally:
-            theirs.close()
-        ours.setblocking(False)
         child = _Child(process)
         await asyncio.get_running_loop().create_connection(lambda: child.link, sock=ours)
         await asyncio.wait({child.ready, child.over}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)

@@ -5,8 +5,8 @@
 Without --engine it starts a stub engine that answers a fixed completion of 16 tokens. The gateway is the public
 command. Under load: the same calls, 64 at once. --litellm names LiteLLM's proxy, which is then measured beside it:
 
-    uv venv /tmp/litellm && uv pip install --python /tmp/litellm/bin/python 'litellm[proxy]'
-    ... tests/bench/gateway.py --litellm /tmp/litellm/bin/litellm
+    uv venv .venv-litellm && uv pip install --python .venv-litellm/bin/python 'litellm[proxy]'
+    ... tests/bench/gateway.py --litellm .venv-litellm/bin/litellm
 """
 
 import argparse

@@ -4,8 +4,6 @@ import asyncio
 import logging
 import os
 import signal
-import socket
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Protocol
@@ -16,6 +14,7 @@ from headrace.streams.errors import HeadraceError
 from headrace.streams.kafka.messages import OutMessage
 from headrace.streams.runner.calling import LOST, Outcome
 from headrace.streams.runner.children import frames
+from headrace.streams.runner.children.spawning import spawn
 
 log = logging.getLogger(__name__)
 
@@ -65,20 +64,10 @@ class ChildProcess:
             ChildStartError: says what the child has said.
         """
         child = cls()
-        ours, theirs = socket.socketpair()
         try:
-            child._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", MODULE, str(theirs.fileno()), str(os.getpid())),
-                stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
+            child._process, ours = await spawn(MODULE)
         except OSError as error:
-            ours.close()
             raise ChildStartError(f"no child process could be started: {error}") from error
-        finally:
-            theirs.close()
-        ours.setblocking(False)
         child._watching = asyncio.get_running_loop().create_task(child._watch())
         await asyncio.get_running_loop().create_connection(lambda: child.link, sock=ours)
         child.link.send(setup)
