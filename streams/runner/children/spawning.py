@@ -9,8 +9,8 @@ import sys
 async def spawn(module: str, *arguments: str) -> tuple[asyncio.subprocess.Process, socket.socket]:
     """Runs a module; it is given the descriptor of its socket, this process's id, and the arguments.
 
-    It lives in a session of its own: a Ctrl-C at the terminal does not reach it, and a kill of its group reaches what it
-    has started. Call it on the main thread: a child that asks for it (`dying.die_with`) dies with that.
+    It lives in a session of its own: a Ctrl-C at the terminal does not reach it, and a kill of its group reaches what
+    it has started. Call it on the main thread: a child that asks for it (`dying.die_with`) dies with that.
 
     Returns:
         The process, and this side's socket, which does not block.
