@@ -17,9 +17,11 @@ from headrace.streams.kafka.admin import create_topics
 from headrace.streams.settings import Settings, load_settings
 from tests.processes import put_away, ready, start
 
-# Examples of a busy machine take as long as they take.
-hypothesis.settings.register_profile("busy", deadline=None)
-hypothesis.settings.load_profile("busy")
+# Examples of a busy machine take as long as they take. The suite tries the same examples each time; what looks for
+# new ones is `pytest --hypothesis-profile search`.
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("search", deadline=None, derandomize=False, max_examples=2000)
+hypothesis.settings.load_profile("suite")
 
 SECONDS = {"slow": 12.0, "kafka": 2.0}
 """What a test of a marker may take: the longest files start first, so that no worker ends long after the others."""
