@@ -52,6 +52,8 @@ class EngineCalls:
                 self._engines.mark_down(engine)
             except EngineRefusal as error:
                 if not error.busy:
+                    if call.continuation is not None and call.continuation.refused():
+                        continue  # the messages as they are may be taken: they are shorter where a template strips
                     raise
                 refusal = error
                 asked = seconds_of(error.retry_after, time.time()) if error.retry_after else None

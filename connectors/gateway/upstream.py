@@ -5,11 +5,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from types import TracebackType
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
-from headrace.connectors.gateway.errors import OK
+from headrace.connectors.gateway.errors import OK, TOO_MANY, UNAVAILABLE
 from headrace.streams.errors import HeadraceError
 from headrace.streams.http1.answers import HttpAnswer, MalformedAnswerError
 from headrace.streams.http1.connections import Connection, Connections
@@ -18,6 +18,8 @@ from headrace.streams.http1.streamed import StreamedAnswer
 CONNECT_SECONDS = 5.0
 PROBE_SECONDS = 5.0
 TOKENIZE = "/tokenize"
+TOKENIZE_SECONDS = 30.0
+LARGEST_ID = 2**31 - 1  # of a record
 REFUSED = (400, 422)
 T = TypeVar("T")
 
@@ -37,7 +39,15 @@ class EngineTimeout(HeadraceError):
 
 
 class NotServed(HeadraceError):
-    """The engine has no such route."""
+    """The engine has no such route, or does not answer there as it should.
+
+    Attributes:
+        busy: it may answer later.
+    """
+
+    def __init__(self, message: str, *, busy: bool = False) -> None:
+        super().__init__(message)
+        self.busy = busy
 
 
 class Served(msgspec.Struct):
@@ -60,7 +70,7 @@ class _Weights(msgspec.Struct):
 
 
 class _Tokens(msgspec.Struct):
-    tokens: list[int]
+    tokens: list[Annotated[int, msgspec.Meta(ge=0, le=LARGEST_ID)]]
 
 
 class Upstream:
@@ -118,11 +128,12 @@ class Upstream:
             Unreachable, ConnectionLost, EngineTimeout, MalformedAnswerError: as `complete`.
             NotServed: the engine does not tell.
         """
-        answer = await self._ask(endpoint, "POST", TOKENIZE, body, self._timeout)
+        answer = await self._ask(endpoint, "POST", TOKENIZE, body, min(TOKENIZE_SECONDS, self._timeout))
         if answer.status in REFUSED:
             return None
         if answer.status != OK:
-            raise NotServed(f"{endpoint}{TOKENIZE} answers {answer.status}")
+            busy = answer.status in (TOO_MANY, UNAVAILABLE)
+            raise NotServed(f"{endpoint}{TOKENIZE} answers {answer.status}", busy=busy)
         try:
             return msgspec.json.decode(answer.body, type=_Tokens).tokens
         except msgspec.DecodeError as error:

@@ -11,12 +11,16 @@ from headrace.streams.assembly.loose import as_list, as_mapping
 
 CONTINUED = "continued"
 FIRST, UNKNOWN, CONTEXT = "first", "unknown_history", "other_context"
-MODEL, MEDIA, OPTIONS, ENGINE = "other_model", "media", "options", "engine"
+MODEL, MEDIA, OPTIONS, ENGINE, REFUSED = "other_model", "media", "options", "engine", "refused"
 
 # What templates render beside the messages.
 CONTEXT_FIELDS = ("tools", "chat_template", "chat_template_kwargs", "documents", "reasoning_effort")
 # What a prompt given as ids has no place for.
 PLAIN_FIELDS = ("continue_final_message", "echo", "truncate_prompt_tokens", "use_beam_search")
+STOP = "stop"
+CLOSED = (STOP, "tool_calls", "function_call")
+STOPS = ("stop", "stop_token_ids")
+LIMITS = ("max_completion_tokens", "max_tokens")
 IDS = "kv_transfer_params"  # where the ids go
 
 
@@ -31,7 +35,8 @@ class Continuation(msgspec.Struct):
         turn: the one it goes on from.
         new: the messages after that turn.
         options: for rendering them, as `/tokenize` takes them.
-        stops: the client named stop strings, so that a response may end without a stop token.
+        limit: of tokens of a response, if the client named one.
+        stops: the client named stops of its own, so that a response may end without the template's stop token.
         sent: packed ids that the engine was given as the prompt.
     """
 
@@ -42,12 +47,21 @@ class Continuation(msgspec.Struct):
     turn: Turn | None = None
     new: list[Any] = []
     options: dict[str, Any] = {}
+    limit: int | None = None
     stops: bool = False
     sent: bytes = b""
 
     def plain(self, reason: str) -> None:
         """The prompt is rendered anew after all."""
         self.result, self.sent = reason, b""
+
+    def refused(self) -> bool:
+        """An engine answered with an error: whether the ids may be why, so that it is asked again without them."""
+        if not self.sent:
+            return False
+        self.plain(REFUSED)
+        self.turn = None
+        return True
 
 
 def find_turn(asked: Mapping[str, Any], key: Key, memory: Memory) -> Continuation:
@@ -64,7 +78,8 @@ def find_turn(asked: Mapping[str, Any], key: Key, memory: Memory) -> Continuatio
         known[-1],
         fingerprint([bare, *(asked.get(name) or None for name in CONTEXT_FIELDS)]),
         UNKNOWN if any(map(_is_answer, messages)) else FIRST,
-        stops=bool(asked.get("stop")),
+        limit=next((limit for name in LIMITS if isinstance(limit := asked.get(name), int)), None),
+        stops=any(asked.get(name) for name in STOPS),
     )
     if any(asked.get(name) for name in PLAIN_FIELDS) or asked.get("add_generation_prompt") is False or IDS in asked:
         found.result = OPTIONS
@@ -95,6 +110,17 @@ def answered(before: bytes, text: str | None, tool_calls: Any) -> bytes:
         tool_calls: as OpenAI has them.
     """
     return extended(before, {"role": ASSISTANT, "content": text, "tool_calls": tool_calls})
+
+
+def closed(going: Continuation, finish_reason: str, size: int) -> bool:
+    """Whether the model ended a response itself, with a stop token.
+
+    Args:
+        size: of the response, in tokens. A response that calls tools says so where its limit has cut it, too.
+    """
+    if going.stops or finish_reason not in CLOSED:
+        return False
+    return finish_reason == STOP or going.limit is None or size < going.limit
 
 
 def _is_answer(message: Any) -> bool:

@@ -21,20 +21,21 @@ from headrace.connectors.gateway.token_in.continuation import (
     MODEL,
     Continuation,
     answered,
+    closed,
     find_turn,
 )
 from headrace.connectors.gateway.token_in.fingerprints import fingerprint
-from headrace.connectors.gateway.token_in.memory import Memory, Turn
-from headrace.connectors.gateway.upstream import NotServed, Upstream
+from headrace.connectors.gateway.token_in.memory import ID_BYTES, Memory, Turn
+from headrace.connectors.gateway.upstream import ConnectionLost, EngineTimeout, NotServed, Upstream
 from headrace.schemas.packing import pack_int32
+from headrace.streams.http1.answers import MalformedAnswerError
 
 log = logging.getLogger(__name__)
 
-# An engine that has not the means is asked again after so long; it may have been started anew.
+# An engine may be started anew: after so long one that had not the means is asked again, and how it renders forgotten.
 UNABLE_SECONDS = 60.0
 # Renderings of stand-ins that are remembered: they are the same for every turn with the same tools.
 REMEMBERED_RENDERINGS = 1024
-CUT = "length"
 
 
 class TokenIn:
@@ -48,7 +49,7 @@ class TokenIn:
     def __init__(self, upstream: Upstream, *, enabled: bool, max_bytes: int) -> None:
         self._upstream, self._enabled = upstream, enabled
         self._memory = Memory(max_bytes)
-        self._renderings: OrderedDict[bytes, list[int]] = OrderedDict()
+        self._renderings: OrderedDict[bytes, tuple[float, list[int]]] = OrderedDict()
         self._unable: dict[str, float] = {}
 
     def begin(self, caller: Caller, request: ModelRequest) -> Continuation | None:
@@ -66,7 +67,7 @@ class TokenIn:
         """The body of a call for an engine.
 
         Raises:
-            Unreachable, ConnectionLost, EngineTimeout, MalformedAnswerError: as the call itself.
+            Unreachable: as the call itself.
         """
         assert call.request is not None
         going, model = call.continuation, engine.model or ""
@@ -101,10 +102,10 @@ class TokenIn:
         for choice in reversed(answer.choices):  # of two that say the same the first is kept
             if choice.finish_reason is None or not choice.response_token_ids:
                 continue
-            closed = choice.finish_reason != CUT and not going.stops
+            ended = closed(going, choice.finish_reason, len(choice.response_token_ids) // ID_BYTES)
             said = answered(going.fingerprint, choice.text, orjson.loads(choice.tool_calls))
             suffix = prompt[len(before) :] + choice.response_token_ids
-            self._memory.keep(going.key, said, Turn(suffix, going.context, model, closed, parent))
+            self._memory.keep(going.key, said, Turn(suffix, going.context, model, ended, parent))
 
     async def _prompt(self, going: Continuation, turn: Turn, engine: Engine) -> bytes | str:
         """The packed ids, or why there are none."""
@@ -114,9 +115,11 @@ class TokenIn:
             return ENGINE
         try:
             found = await self._new_ids(going, turn, engine)
-        except NotServed as error:
+        except (NotServed, ConnectionLost, EngineTimeout, MalformedAnswerError) as error:
+            # The call itself may still be answered: it must not fail of what only continues it.
             log.info("%s: turns are not continued there", error)
-            self._unable[engine.endpoint] = time.monotonic() + UNABLE_SECONDS
+            if not (isinstance(error, NotServed) and error.busy):
+                self._unable[engine.endpoint] = time.monotonic() + UNABLE_SECONDS
             return ENGINE
         return found if isinstance(found, str) else turn.ids + pack_int32(found)
 
@@ -139,13 +142,13 @@ class TokenIn:
         return reason
 
     async def _render(self, engine: Engine, asked: Mapping[str, Any]) -> list[int] | None:
-        key = fingerprint([engine.endpoint, asked])
-        if (known := self._renderings.get(key)) is not None:
+        key, now = fingerprint([engine.endpoint, asked]), time.monotonic()
+        if (known := self._renderings.get(key)) is not None and known[0] > now:
             self._renderings.move_to_end(key)
-            return known
+            return known[1]
         ids = await self._ask(engine, asked)
         if ids is not None:
-            self._renderings[key] = ids
+            self._renderings[key] = now + UNABLE_SECONDS, ids
             if len(self._renderings) > REMEMBERED_RENDERINGS:
                 self._renderings.popitem(last=False)
         return ids

@@ -88,6 +88,8 @@ class EventWriter:
 class StubEngine:
     """An HTTP server in the place of an engine; `handler` answers, or `streamer` where a stream is asked for.
 
+    It has a `/tokenize` where `tokenizer` answers there.
+
     Attributes:
         hung_up: streams whose client left before their end.
     """
@@ -95,6 +97,7 @@ class StubEngine:
     url: str
     requests: list[dict[str, Any]] = field(default_factory=list)
     handler: Handler | None = None
+    tokenizer: Handler | None = None
     streamer: Streamer | None = None
     hung_up: int = 0
 
@@ -116,6 +119,11 @@ class StubEngine:
             self.hung_up += 1
         return response
 
+    async def tokenize(self, request: web.Request) -> web.StreamResponse:
+        if self.tokenizer is None:
+            raise web.HTTPNotFound
+        return await self.tokenizer(await request.json())
+
     async def models(self, request: web.Request) -> web.StreamResponse:
         del request
         return web.json_response({"object": "list", "data": [{"id": "served", "object": "model"}]})
@@ -134,6 +142,7 @@ async def serve_stub(port: int = 0) -> AsyncIterator[StubEngine]:
     app = web.Application()
     app.router.add_post("/v1/chat/completions", stub.answer)
     app.router.add_post("/v1/completions", stub.answer)
+    app.router.add_post("/tokenize", stub.tokenize)
     app.router.add_get("/v1/models", stub.models)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.connectors.gateway.token_in.continuation import answered, find_turn
+from headrace.connectors.gateway.token_in.continuation import answered, closed, find_turn
 from headrace.connectors.gateway.token_in.fingerprints import beginnings
 from headrace.connectors.gateway.token_in.memory import TURN_BYTES, Memory, Turn
 from headrace.schemas.packing import pack_int32
@@ -79,6 +79,24 @@ def test_why_a_prompt_is_rendered_anew() -> None:
     assert result(memory, [*history, NEXT], kv_transfer_params=None) == "options"
     image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}
     assert result(memory, [*history, image]) == "media"
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "size", "expected"),
+    [
+        ({}, "stop", 3, True),
+        ({"max_tokens": 3}, "stop", 3, True),
+        ({}, "length", 3, False),
+        ({}, "abort", 3, False),  # a load of weights has ended it
+        ({"stop": ["e"]}, "stop", 3, False),
+        ({"stop_token_ids": [4]}, "stop", 3, False),
+        ({"max_tokens": None, "max_completion_tokens": 4}, "tool_calls", 3, True),
+        ({"max_tokens": 3}, "tool_calls", 3, False),  # vLLM says so of calls that are followed by a cut text
+    ],
+)
+def test_who_ended_a_turn(fields: dict[str, Any], reason: str, size: int, expected: bool) -> None:
+    going = find_turn({"messages": [USER], **fields}, KEY, Memory(1000))
+    assert closed(going, reason, size) == expected
 
 
 ODD: list[Any] = [None, [None, 3], [{"role": "assistant", "tool_calls": [3, {"function": []}]}], [[]]]

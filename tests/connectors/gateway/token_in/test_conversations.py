@@ -10,6 +10,7 @@ from typing import Any
 import anthropic
 import openai
 import pytest
+from aiohttp import web
 
 from headrace.schemas.packing import unpack_int32
 from headrace.schemas.records import AttemptEvent, Span
@@ -18,6 +19,7 @@ from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.trajectory import assemble
 from headrace.trainers.rows import make_rows
 from tests.connectors.conftest import EngineProcess
+from tests.connectors.gateway.conftest import completion, serve_stub
 
 pytestmark = pytest.mark.kafka
 # Strips what was thought, and the space around what was said, of earlier turns.
@@ -162,3 +164,49 @@ async def test_an_engine_without_the_means(start_gateway: Callable[..., Awaitabl
         asked += [answer["choices"][0]["message"], *asked[:1]]
     assert results(await client.spans()) == ["first", "engine"]
     assert "kv_transfer_params" not in stub.requests[1]
+
+
+async def tokens(asked: dict[str, Any]) -> web.StreamResponse:
+    """A letter is a token."""
+    text = "".join(f"<{message['content']}>" for message in asked["messages"])
+    return web.json_response({"tokens": [*map(ord, text)]})
+
+
+async def too_long(asked: dict[str, Any]) -> web.StreamResponse:
+    """Takes messages, and no ids."""
+    if "kv_transfer_params" in asked:
+        return web.json_response({"error": {"message": "the prompt is too long"}}, status=400)
+    return web.json_response(completion(asked))
+
+
+async def broken(asked: dict[str, Any]) -> web.StreamResponse:
+    del asked
+    raise ConnectionResetError
+
+
+async def of_no_record(asked: dict[str, Any]) -> web.StreamResponse:
+    del asked
+    return web.json_response({"tokens": [2**31]})
+
+
+async def busy(asked: dict[str, Any]) -> web.StreamResponse:
+    del asked
+    return web.Response(status=503)
+
+
+async def test_a_call_never_fails_of_being_continued(start_gateway: Callable[..., Awaitable[Any]], stub: Any) -> None:
+    stub.handler = too_long
+    client = await start_gateway(engine_urls=(stub.url,), gateway_token_in=True)
+    asked: list[dict[str, Any]] = [{"role": "user", "content": "5"}]
+    for tokenizer in (None, busy, tokens, tokens, broken):
+        stub.tokenizer = tokenizer
+        status, answer, _ = await client.chat(messages=asked)
+        assert status == 200
+        asked += [answer["choices"][0]["message"], *asked[:1]]
+    assert results(await client.spans()) == ["first", "engine", "refused", "refused", "engine"]
+    async with serve_stub() as other:
+        other.tokenizer = of_no_record
+        client = await start_gateway(engine_urls=(other.url,), gateway_token_in=True)
+        for messages in (asked[:1], [*asked[:1], {"role": "assistant", "content": "answer 0"}, *asked[:1]]):
+            assert (await client.chat(messages=messages))[0] == 200
+        assert results(await client.spans()) == ["first", "engine"]
