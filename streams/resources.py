@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable
 
 from headrace.schemas.records import Record, ResourcesUpdate
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message
-from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.settings import Settings
 
 

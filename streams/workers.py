@@ -15,8 +15,8 @@ import msgspec
 from headrace.schemas.records import Record, WorkerState
 from headrace.streams.kafka.acked_producer import AckedProducer, DeliveryError
 from headrace.streams.kafka.clock import wall_us
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message
-from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)

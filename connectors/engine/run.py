@@ -11,10 +11,10 @@ from pathlib import Path
 
 import torch
 
-from headrace.connectors.engine.backend import load_backend
 from headrace.connectors.engine.batching import Batcher, InFlight, new_choice
 from headrace.connectors.engine.chat import ChatTokenizer
 from headrace.connectors.engine.checkpoint import CheckpointError
+from headrace.connectors.engine.load import load_backend
 from headrace.connectors.engine.presence import announced
 from headrace.connectors.engine.sampling import Sampling
 from headrace.connectors.engine.server import MAX_BODY_BYTES, EngineServer

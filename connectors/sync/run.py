@@ -14,8 +14,8 @@ from headrace.connectors.sync.newest import NewestWeights
 from headrace.schemas.records import Record, WorkerState
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.admin import partition_ids
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message
-from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.settings import Settings
 from headrace.streams.workers import ENGINE, WorkerAnnouncer, Workers, new_worker_id
 

@@ -15,9 +15,9 @@ from headrace.bench.schedule import done_until_next, ideal_seconds, tasks_to_ask
 from headrace.local.processes import LAST, Part, PartFailedError, Processes
 from headrace.schemas.records import Record, Task, Trajectory
 from headrace.streams.kafka.clock import wall_us
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.partitioner import partition_of
-from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.producing import TaskProducer
 from headrace.streams.settings import load_settings
 

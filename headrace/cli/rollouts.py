@@ -157,8 +157,8 @@ def watch(
 
     from headrace.schemas.records import Record, RolloutState
     from headrace.streams.kafka.admin import partition_ids
+    from headrace.streams.kafka.follower import TopicFollower
     from headrace.streams.kafka.messages import Message
-    from headrace.streams.kafka.reading import TopicFollower
 
     wanted = _check_status(status)
     settings = settings_of(bootstrap, prefix, registry_url)

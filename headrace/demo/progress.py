@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headrace.schemas.records import Record, TrainingStep
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message
-from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.settings import Settings
 from headrace.streams.workers import Workers
 

@@ -21,8 +21,9 @@ from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.clients import make_admin
 from headrace.streams.kafka.clock import wall_us
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message
-from headrace.streams.kafka.reading import BEGINNING, TopicFollower, read_to_end
+from headrace.streams.kafka.reading import BEGINNING, read_to_end
 from headrace.streams.producing.budget import Bound, RunBudget, bound_of, group_size_of
 from headrace.streams.producing.choosing import Chooser, EveryPrompt
 from headrace.streams.producing.prompts import PLACE, PROMPT, PromptBook

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection
 
 from headrace.schemas.records import Record, Span
 from headrace.streams.kafka.admin import partition_ids
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.partitioner import partition_of
-from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.settings import Settings
 from headrace.streams.view.fields import fields_of
 from headrace.streams.view.rows import Place

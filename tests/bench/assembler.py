@@ -24,8 +24,9 @@ from headrace.streams.assembly.loop import AssemblyProcessor
 from headrace.streams.codec import Codec
 from headrace.streams.kafka.admin import create_topics
 from headrace.streams.kafka.clients import make_consumer, make_producer
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import MessageMaker
-from headrace.streams.kafka.reading import TopicFollower, read_topic
+from headrace.streams.kafka.reading import read_topic
 from headrace.streams.kafka.transactional import TransactionalLoop
 from headrace.streams.settings import Settings, load_settings
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace.schemas.records import Record, TrainingStep
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message
-from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.settings import Settings
 from tests.bench.synthetic import COMMAND, add_bootstrap, broker, environment, fresh_settings, start
 from tests.trainers.make import RUN

@@ -17,7 +17,7 @@ import psutil
 from synthetic import Sender, add_bootstrap, begin, broker, fresh_settings, task
 
 from headrace.schemas.records import AttemptEvent
-from headrace.streams.kafka.reading import TopicFollower
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.settings import Settings
 
 AGENT = """import asyncio

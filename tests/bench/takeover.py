@@ -29,7 +29,8 @@ from synthetic import COMMAND, Sender, environment, fresh_settings, rollout_id, 
 from headrace.local.ports import free_port
 from headrace.schemas.records import Record, RolloutState, Trajectory
 from headrace.streams.codec import Codec
-from headrace.streams.kafka.reading import TopicFollower, read_topic
+from headrace.streams.kafka.follower import TopicFollower
+from headrace.streams.kafka.reading import read_topic
 from headrace.streams.lifecycle.machine import TERMINAL
 from headrace.streams.settings import Settings
 

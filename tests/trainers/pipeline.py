@@ -12,8 +12,9 @@ from headrace.schemas.records import Record, RunManifest, TrainingStep, Trajecto
 from headrace.streams.codec import Codec
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.clients import make_producer
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message, MessageMaker
-from headrace.streams.kafka.reading import TopicFollower, read_topic
+from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings
 from headrace.trainers.grpo.algorithm import Grpo
 from headrace.trainers.grpo.settings import GrpoSettings

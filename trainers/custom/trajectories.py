@@ -16,9 +16,9 @@ from headrace.streams.assembly.trajectory import read_attempt
 from headrace.streams.codec import Codec
 from headrace.streams.errors import HeadraceError
 from headrace.streams.kafka.admin import partition_ids
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.log_reader import LogReader
 from headrace.streams.kafka.messages import Message
-from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.settings import Settings
 
 TRIPLETS = "triplets"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from headrace.schemas.records import Record, ResourcesUpdate, TrainingStep, Trajectory
 from headrace.streams.kafka.admin import partition_ids
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message
-from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.settings import Settings
 from headrace.trainers.metrics.names import scalars
 from headrace.trainers.metrics.sinks import Sink

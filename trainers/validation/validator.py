@@ -11,8 +11,8 @@ from headrace.schemas.records import Record, ResourcesUpdate, TrainingStep, Traj
 from headrace.streams.errors import SettingsError
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.clock import wall_us
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message
-from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.producing.producer import TaskProducer
 from headrace.streams.producing.specs import TaskSpec, tasks_of
 from headrace.streams.settings import Settings

@@ -18,8 +18,9 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from headrace.connectors.engine.backend import NativeBackend, load_backend
 from headrace.connectors.engine.checkpoint import CheckpointError, read_checkpoint
+from headrace.connectors.engine.load import load_backend
+from headrace.connectors.engine.native_backend import NativeBackend
 from headrace.connectors.engine.transformers_backend import TransformersBackend
 
 SIZES = {

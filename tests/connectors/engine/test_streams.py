@@ -10,9 +10,9 @@ import httpx
 import openai
 import pytest
 
-from headrace.connectors.engine.backend import load_backend
 from headrace.connectors.engine.batching import Batcher
 from headrace.connectors.engine.chat import ChatTokenizer
+from headrace.connectors.engine.load import load_backend
 from headrace.connectors.engine.server import EngineServer
 from headrace.connectors.serving import HttpServer, bind, endpoint
 

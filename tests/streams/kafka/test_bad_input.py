@@ -20,9 +20,9 @@ from headrace.streams.kafka.admin import create_topics, partition_ids
 from headrace.streams.kafka.clients import make_producer
 from headrace.streams.kafka.clock import LogClock, wall_us
 from headrace.streams.kafka.dead_letters import Place, parse
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import MessageMaker
 from headrace.streams.kafka.partitioner import partition_of
-from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.kafka.transactional import TransactionalLoop
 from headrace.streams.settings import Settings, load_settings
 from headrace.streams.topics import TOPICS, Topic

@@ -8,8 +8,9 @@ import pytest
 from headrace.schemas.records import Record, Reward, WorkerState
 from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin, make_producer
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message, MessageMaker
-from headrace.streams.kafka.reading import BEGINNING, TopicFollower, read_to_end, read_topic
+from headrace.streams.kafka.reading import BEGINNING, read_to_end, read_topic
 from headrace.streams.settings import Settings
 
 pytestmark = pytest.mark.kafka

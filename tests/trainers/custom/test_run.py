@@ -20,8 +20,9 @@ from headrace.streams.codec import Codec
 from headrace.streams.errors import FencedError, SettingsError
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.clients import make_producer
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message, MessageMaker
-from headrace.streams.kafka.reading import TopicFollower, read_topic
+from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings
 from headrace.trainers.custom import Context, algorithm
 from headrace.trainers.custom.run import CustomRun, run_algorithm

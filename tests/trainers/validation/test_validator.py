@@ -9,8 +9,8 @@ import pytest
 from headrace.schemas.records import Record, ResourcesUpdate, Task, Trajectory, VersionRange
 from headrace.streams.errors import SettingsError
 from headrace.streams.kafka.clients import make_producer
+from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message, MessageMaker
-from headrace.streams.kafka.reading import TopicFollower
 from headrace.streams.producing import TaskSpec
 from headrace.streams.settings import Settings
 from headrace.trainers.validation.scores import EarlyStop, Score
