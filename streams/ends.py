@@ -4,6 +4,9 @@ An end counts if it is the first of its attempt_id (or has none) and its rollout
 `final` closes the rollout. Everything else is ignored, by every reader alike, so ends that cross, zombies and repeats
 need no fencing among the writers.
 
+A rollout begins with an event that tells the facts of its task: its first `started`, or an end without a start, which
+carries them. What comes before that is not its own, whatever its Task says, because not every reader reads tasks.
+
 `unresponsive` is an end only where a retry follows, that is where `final` is false; with `final` it is a mark, which
 the next activity or end lifts.
 """
@@ -24,6 +27,11 @@ def is_end(event: AttemptEvent) -> bool:
     return event.type in ENDS or (event.type == "unresponsive" and not event.final)
 
 
+def begins(event: AttemptEvent) -> bool:
+    """Whether the event can be the first one of a rollout, of which nothing else is known."""
+    return event.task is not None and (is_end(event) or (event.type == "started" and event.attempt_id is not None))
+
+
 def retry_follows(status: str, attempt: int, max_attempts: int, retry_condition: Iterable[str]) -> bool:
     """Agent Lightning's retry rule, applied by whoever writes an end: `final = not retry_follows(...)`.
 
@@ -39,6 +47,7 @@ class Verdict(Enum):
     SIGN = "sign"  # heartbeat, activity, a mark of unresponsiveness, a cancel request: no end
     COUNTS = "counts"  # an end that counts; the rollout stays open
     CLOSES = "closes"  # the end that closes the rollout
+    UNTOLD = "untold"  # a start or an end of a rollout that has not begun, without the facts of its task
     IGNORED = "ignored"  # an end that does not count, a repeated start, or anything after the close
 
 
@@ -74,7 +83,7 @@ class EndJudge(msgspec.Struct):
 
     attempts: dict[str, Attempt] = msgspec.field(default_factory=dict[str, Attempt])
     closing: AttemptEvent | None = None  # the end that closed the rollout
-    facts: TaskFacts | None = None  # of the task, from the first event that carries them
+    facts: TaskFacts | None = None  # of the task, from the event with which the rollout begins
     cancel_requested_at: int | None = None  # microseconds
     ignored_ends: int = 0
     last_offset: int = -1
@@ -105,8 +114,12 @@ class EndJudge(msgspec.Struct):
         if self.closing is not None:
             self.ignored_ends += ends
             return Verdict.IGNORED
-        if self.facts is None and event.task is not None:
-            self.facts = event.task
+        if ends or event.type == "started":
+            if not self.attempts and not begins(event):
+                self.ignored_ends += ends
+                return Verdict.UNTOLD
+            if self.facts is None:
+                self.facts = event.task
         if ends:
             return self._read_end(event, offset)
         if event.type == "started":

@@ -1,6 +1,6 @@
 """Trajectories that are compared with each other. Pure."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from headrace.schemas.records import Trajectory
@@ -44,12 +44,23 @@ class Group:
         """Whether it is one sample that belongs to no group."""
         return not isinstance(self.key, str)
 
-    def complete(self, group_size: int | None, require_rewards: Iterable[str] = ()) -> bool:
+    def complete(self, group_size: int | None, require_rewards: Sequence[str] = ()) -> bool:
         """Whether every sample of the group is there, with all its rewards."""
-        size = 1 if self.alone else group_size or max(m.trajectory.group_size for m in self.members.values())
-        if len(self.members) < size:
+        members = self.members
+        if not self.alone and len(members) < (group_size or self._size_at_least(len(members))):
             return False
-        return not any(missing_rewards(m.trajectory, require_rewards) for m in self.members.values())
+        return not require_rewards or not any(
+            missing_rewards(m.trajectory, require_rewards) for m in self.members.values()
+        )
+
+    def _size_at_least(self, held: int) -> int:
+        """The largest `group_size` that a member names, or the first that is more than are `held`."""
+        size = 0
+        for member in self.members.values():
+            size = max(size, member.trajectory.group_size)
+            if size > held:
+                break
+        return size
 
     def in_order(self) -> list[Member]:
         """Members by sample_index, whatever the order in which they came."""
@@ -74,12 +85,21 @@ alone: a restarted run asks again."""
 
 def missing_rewards(trajectory: Trajectory, names: Iterable[str]) -> bool:
     """Whether one of the named rewards has not come yet."""
-    return any(name not in trajectory.rewards for name in names)
+    rewards = trajectory.rewards
+    for name in names:
+        if name not in rewards:
+            return True
+    return False
 
 
 def oldest_version(trajectory: Trajectory, policy: str) -> int | None:
     """The oldest version of the policy that has generated any token; None where nothing says so."""
-    versions = [t.policy_version.min for t in trajectory.triplets if t.policy_version and t.policy in (None, policy)]
-    if trajectory.policy_version is not None:
-        versions.append(trajectory.policy_version.min)
-    return min(versions, default=None)
+    own = trajectory.policy_version
+    oldest = None if own is None else own.min
+    for triplet in trajectory.triplets:
+        version = triplet.policy_version
+        if version is None or triplet.policy not in (None, policy):
+            continue
+        if oldest is None or version.min < oldest:
+            oldest = version.min
+    return oldest

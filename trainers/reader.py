@@ -22,6 +22,7 @@ from headrace.streams.kafka.transactional.catch_up import CatchUp
 from headrace.streams.kafka.transactional.errors import SessionLostError
 from headrace.streams.kafka.transactional.intake import Intake, RefusedError
 from headrace.streams.settings import Settings
+from headrace.trainers.groups import At
 from headrace.trainers.publish import group_of
 from headrace.trainers.window import Windows
 
@@ -72,16 +73,19 @@ class Reader:
 
     def _take_all(self, first: Message) -> int:
         self._catch_up.heard(time.monotonic())
-        count = 0
+        count = newest = 0
         put_back = PutBack(self.consumer)
         for message in cast(list[Message], [first, *self.consumer.consume(BATCH, 0)]):
+            if put_back and put_back.later(message):
+                continue
             error = message.error()
             partition, offset = message.partition() or 0, message.offset() or 0
-            if put_back.later(message):
-                continue
             if error is None:
+                append_ms = message.timestamp()[1]
+                if append_ms > newest:
+                    newest = append_ms
                 try:
-                    self._take(message, partition, offset)
+                    self._take(message, (partition, offset), append_ms)
                     self._positions[TRIPLETS, partition] = offset + 1
                 except UnavailableError as unavailable:
                     put_back(message, unavailable)
@@ -94,6 +98,8 @@ class Reader:
                 raise SessionLostError(f"{self._name}: the consumer failed: {error.str()}")
             else:
                 self._failed()
+        if newest:
+            self._clock.observe(newest)
         return count
 
     def _note_ends(self) -> None:
@@ -124,14 +130,12 @@ class Reader:
         """Leaves."""
         self.consumer.close()
 
-    def _take(self, message: Message, partition: int, offset: int) -> None:
-        append_ms = message.timestamp()[1]
-        self._clock.observe(append_ms)
+    def _take(self, message: Message, at: At, append_ms: int) -> None:
         try:
             record = cast(Trajectory, self._intake.record(TRIPLETS, message))
         except RefusedError as refusal:
             letter = self._dead_letter(message, refusal.reason, str(refusal))
-            if self._windows.unreadable((partition, offset)):
+            if self._windows.unreadable(at):
                 self.dead_letters.append(letter)
             return
-        self._windows.take((partition, offset), append_ms * 1000, record)
+        self._windows.take(at, append_ms * 1000, record)

@@ -184,7 +184,8 @@ class Windows:
 
     def _read(self, at: At) -> bool:
         new, expired = self._positions.read(at)
-        self._expire(expired)
+        if expired:
+            self._expire(expired)
         return new
 
     def _expire(self, positions: Sequence[At]) -> None:
@@ -324,5 +325,11 @@ class Windows:
 
 def _is_finite(trajectory: Trajectory) -> bool:
     """A reward that is none would spread over its whole group through the baseline."""
-    rewards = [trajectory.final_reward, *(t.reward for t in trajectory.triplets)]
-    return all(reward is None or isfinite(reward) for reward in rewards)
+    final = trajectory.final_reward
+    if final is not None and not isfinite(final):
+        return False
+    for triplet in trajectory.triplets:
+        reward = triplet.reward
+        if reward is not None and not isfinite(reward):
+            return False
+    return True

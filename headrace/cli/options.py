@@ -55,14 +55,19 @@ def print_ready(part: str, **facts: Any) -> None:
 GC_YOUNG_OBJECTS = 20_000  # Python's default of 700 spends a tenth of a busy runner's CPU on collections
 
 
-def run_until_signal(main: Coroutine[Any, Any, None]) -> None:
-    """Runs a coroutine on uvloop; SIGTERM and SIGINT cancel it, and it ends by cleaning up."""
+def calm_collector() -> None:
+    """What is loaded by now is looked at no more, and what comes seldom: for a process that takes many records."""
     import gc
-
-    import uvloop
 
     gc.freeze()
     gc.set_threshold(GC_YOUNG_OBJECTS)
+
+
+def run_until_signal(main: Coroutine[Any, Any, None]) -> None:
+    """Runs a coroutine on uvloop; SIGTERM and SIGINT cancel it, and it ends by cleaning up."""
+    import uvloop
+
+    calm_collector()
 
     async def guarded() -> None:
         task = asyncio.ensure_future(main)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.options import print_ready
+from headrace.cli.options import calm_collector, print_ready
 
 if TYPE_CHECKING:
     import threading
@@ -47,5 +47,6 @@ def run_trainer(
     settings = pipeline.settings()
     with algorithm as entered:
         if wait_for_model(run.model, wait_model, stop):
+            calm_collector()
             loop = TrainerLoop(settings, run, windows, entered, **options)
             loop.run(stop, lambda facts: print_ready("trainer", **facts))

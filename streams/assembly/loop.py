@@ -13,12 +13,12 @@ from headrace.streams.assembly.external import ORIGIN
 from headrace.streams.assembly.late import Revisions
 from headrace.streams.assembly.memory import OpenRollout, PartitionMemory
 from headrace.streams.assembly.outside import ExternalRollouts
-from headrace.streams.assembly.records import LoggedReward, Positions, RolloutRecords
+from headrace.streams.assembly.records import MEANT, LoggedReward, Positions, RolloutRecords
 from headrace.streams.assembly.restoring import Restorer, state_of
 from headrace.streams.assembly.segments import base_of, ends_the_rollout, number_of, pack_traces, unpack_traces
 from headrace.streams.assembly.settings import AssemblySettings, settings_header
 from headrace.streams.assembly.sources import SourceReader
-from headrace.streams.ends import Verdict, is_end
+from headrace.streams.ends import Verdict, begins, is_end
 from headrace.streams.errors import BrokerUnavailableError, RecordTooLargeError
 from headrace.streams.kafka.log_reader import LogReader
 from headrace.streams.kafka.messages import MessageMaker, OutMessage
@@ -153,9 +153,12 @@ class AssemblyProcessor(Processor):
         if memory.is_closed(rollout_id):
             self.count("events_of_closed")
             return
+        if rollout_id not in memory.open and not begins(event):
+            self.count("events_of_unknown")
+            return
         rollout = memory.rollout(rollout_id, entry)
         verdict = rollout.records.add_event(event, entry.offset, entry.at // 1000)
-        if verdict is Verdict.IGNORED or verdict is Verdict.SIGN:
+        if verdict not in MEANT:
             return
         self._outside.read_event(memory, rollout, event, verdict, entry)
         if verdict is Verdict.CLOSES:

@@ -16,7 +16,7 @@ from headrace.streams.assembly.segments import ends_the_rollout, segment, segmen
 from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.trajectory import assemble
 from headrace.streams.assembly.values import span_attributes
-from headrace.streams.ends import Verdict, retry_follows
+from headrace.streams.ends import Verdict, is_end, retry_follows
 from headrace.streams.task_facts import facts_of
 
 UNKNOWN_TARGET = "unknown_target"
@@ -32,6 +32,7 @@ class OfflineRollout(msgspec.Struct):
     limit: Positions | None = None  # set once closed
     trajectory: Trajectory | None = None
     external: bool = False
+    assumed: bool = False  # no event has told the facts of the task
     last_activity: int = 0  # milliseconds
 
     @property
@@ -66,9 +67,12 @@ class OfflineAssembler:
             event.final = config is None or not retry_follows(
                 event.type, event.attempt, config.max_attempts, config.retry_condition
             )
-        if event.type == "started" and event.task is None and task is not None:
-            event.task = facts_of(task)
         rollout = self._rollout(event.rollout_id)
+        begun = bool(rollout.records.judge.attempts)
+        if event.task is None and not begun and (event.type == "started" or is_end(event)):
+            # Recorded traces may leave them to the Task.
+            event.task = self._assumed_facts(event.rollout_id)
+            rollout.assumed = True
         offset = self._offset()
         if rollout.records.add_event(event, offset, offset) is Verdict.CLOSES:
             rollout.closing = Closing(self.now, event.complete)
@@ -141,11 +145,10 @@ class OfflineAssembler:
             return
 
     def _assemble(self, rollout: OfflineRollout, revision: int) -> Trajectory:
-        judge = rollout.records.judge
-        task = self.tasks.get(rollout.records.rollout_id)
-        if judge.facts is None:
-            judge.facts = facts_of(task) if task is not None else TaskFacts(origin="external")
-            rollout.external = task is None
+        rollout_id = rollout.records.rollout_id
+        if rollout.assumed:
+            rollout.records.judge.facts = self._assumed_facts(rollout_id)
+            rollout.external = rollout_id not in self.tasks
         return assemble(
             rollout.records,
             self.settings,
@@ -154,6 +157,10 @@ class OfflineAssembler:
             revision=revision,
             counters=self.counters,
         )
+
+    def _assumed_facts(self, rollout_id: str) -> TaskFacts:
+        task = self.tasks.get(rollout_id)
+        return facts_of(task) if task is not None else TaskFacts(origin="external")
 
     def _rollout(self, rollout_id: str) -> OfflineRollout:
         rollout = self.rollouts.get(rollout_id)

@@ -67,6 +67,8 @@ class AnswerReader:
         Raises:
             MalformedAnswerError: read no more of this connection.
         """
+        if self._chunked and not self._buffer and self._take_chunk(data):
+            return None
         self._buffer += data
         while not self._status:
             if not self._read_head():
@@ -145,6 +147,19 @@ class AnswerReader:
             self._reusable = False
         elif name == b"content-encoding" and value.lower() != b"identity":
             raise MalformedAnswerError(f"content-encoding {value[:40]!r}, which was not accepted")
+
+    def _take_chunk(self, data: bytes) -> bool:
+        """One whole chunk that came alone, as servers send events: a stream is made of hundreds of them."""
+        end = data.find(_LINE_END, 0, MAX_DIGITS)
+        try:
+            size = int(data[:end], 16) if end > 0 else 0
+        except ValueError:
+            return False
+        if size <= 0 or self._size + size > self._limit or len(data) != end + size + 2 * len(_LINE_END):
+            return False
+        self._size += size
+        self._parts.append(data[end + len(_LINE_END) : -len(_LINE_END)])
+        return True
 
     def _read_chunks(self) -> bool:
         buffer, at = self._buffer, 0

@@ -135,10 +135,10 @@ class Connection(asyncio.Protocol):
             self.close()
             self._end_stream(streamed, error)
             return
-        head = answer or self._reader.head
-        if head is None:
-            return
         if not streamed.status:
+            head = answer or self._reader.head
+            if head is None:
+                return
             streamed.put_head(head.status, head.headers)
         streamed.put(self._reader.take() if answer is None else answer.body)
         if answer is not None:

@@ -4,7 +4,7 @@ import logging
 
 import msgspec
 
-from headrace.schemas.records import AttemptEvent, AttemptState, ErrorInfo, Record, RolloutState, Task
+from headrace.schemas.records import AttemptEvent, AttemptState, ErrorInfo, Record, RolloutState, Task, TaskFacts
 from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.kafka.log_reader import LogReader, Partition
 from headrace.streams.lifecycle.store import Reread, retry_of
@@ -49,8 +49,7 @@ class TaskAnswers:
         latest = reread.rollout.latest
         number = latest.attempt if latest is not None else 1
         if reread.event is not None:
-            if task is not None:
-                reread.event.task = facts_of(task, reread.task_offset)
+            reread.event.task = facts_of(task, reread.task_offset) if task is not None else _known_facts(state)
             return reread.event
         if task is not None:
             return retry_of(task, number + 1, now)
@@ -59,10 +58,25 @@ class TaskAnswers:
             attempt=number + 1,
             type="failed",
             final=True,
+            task=_known_facts(state),
             worker_id=self._worker_id,
             error=TASK_MISSING,
             at=now,
         )
+
+
+def _known_facts(state: RolloutState) -> TaskFacts:
+    """The facts of a task that can no longer be read; its input is lost."""
+    return TaskFacts(
+        origin=state.origin,
+        group_id=state.group_id,
+        group_size=state.group_size,
+        sample_index=state.sample_index,
+        mode=state.mode,
+        run_id=state.run_id,
+        resources_id=state.resources_id,
+        input=NO_INPUT,
+    )
 
 
 def smaller(record: Record) -> Record:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import cast
 
 from headrace.schemas.records import AttemptEvent, Record, RolloutState, Task
+from headrace.streams.ends import begins
 from headrace.streams.errors import BrokerUnavailableError, RecordTooLargeError
 from headrace.streams.kafka.log_reader import LogReader
 from headrace.streams.kafka.messages import Message, MessageMaker, OutMessage
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 TOO_LARGE = "too_large"
 UNKNOWN_ROLLOUT = "unknown_rollout"
+NO_TASK_FACTS = "no_task_facts"
 STATUS = "status"
 ROLLOUTS = "rollouts"
 
@@ -125,7 +127,7 @@ class LifecycleProcessor(Processor):
             if held is not None:
                 held.events.append((event, entry))
                 return
-            if event.task is None or event.task.origin != EXTERNAL:
+            if event.task is None or event.task.origin != EXTERNAL or not begins(event):
                 store.held[rollout_id] = Held([(event, entry)])
                 return
             rollout = from_facts(rollout_id, event.task, entry.at)
@@ -143,6 +145,8 @@ class LifecycleProcessor(Processor):
             self._rereads.append((store.number, Reread(rollout, change.task_offset)))
         elif change.cancel:
             self._cancel(store, rollout, change)
+        elif change.untold:
+            self.refuse(entry, NO_TASK_FACTS, f"`{event.type}` comes first and does not say of which task it is")
         if event.type == "heartbeat":
             if silent(rollout, entry.at, self._since):
                 self._fire(store, rollout, UNRESPONSIVE, entry.at)
@@ -165,7 +169,7 @@ class LifecycleProcessor(Processor):
         self._write_end(store, rollout, event, change.task_offset)
 
     def _write_end(self, store: PartitionStore, rollout: Rollout, event: AttemptEvent, task_offset: int | None) -> None:
-        if event.final and not rollout.state.attempts:  # no `started` has told the facts of the task
+        if event.final and event.attempt_id is None:  # no `started` needs to have told the facts of the task
             self._rereads.append((store.number, Reread(rollout, task_offset, event)))
         else:
             self._events.append((store.number, event))
@@ -196,7 +200,7 @@ class LifecycleProcessor(Processor):
             del store.held[rollout_id]
             rollout: Rollout | None = None
             for event, entry in held.events:
-                if rollout is None and event.task is not None:
+                if rollout is None and event.task is not None and begins(event):
                     rollout = from_facts(rollout_id, event.task, entry.at)
                     store.put(rollout)
                 if rollout is None:

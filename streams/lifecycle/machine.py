@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from headrace.schemas.records import AttemptEvent, AttemptState, RolloutState, Task, TaskFacts
-from headrace.streams.ends import Attempt, EndJudge, Verdict
+from headrace.streams.ends import Attempt, EndJudge, Verdict, begins
 
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 """Statuses of a rollout that nothing changes any more."""
@@ -56,18 +56,21 @@ class Change(msgspec.Struct, frozen=True, gc=False):
         sign: only a time of the last heartbeat or activity.
         retry: the next attempt has to be enqueued (`task_offset` is that of the task which ran).
         cancel: a cancel was asked for, and no runner has the rollout in hand.
+        untold: nothing; it should have told the facts of the task.
     """
 
     state: bool = False
     sign: bool = False
     retry: bool = False
     cancel: bool = False
+    untold: bool = False
     task_offset: int | None = None
 
 
 NOTHING = Change()
 STATE = Change(state=True)
 SIGN = Change(sign=True)
+UNTOLD = Change(untold=True)
 
 
 def from_task(task: Task, offset: int, at: int) -> Rollout:
@@ -136,6 +139,8 @@ def apply_event(rollout: Rollout, event: AttemptEvent, offset: int, at: int) -> 
     verdict = rollout.judge.read(event, offset)
     if verdict is Verdict.IGNORED:
         return NOTHING
+    if verdict is Verdict.UNTOLD:
+        return UNTOLD
     if verdict is Verdict.STARTED:
         change = _started(rollout, event, at)
     elif verdict is Verdict.SIGN:
@@ -290,7 +295,7 @@ def fold(
     for offset, at, event in events:
         rollout = rollouts.get(event.rollout_id)
         if rollout is None:
-            if event.task is None:
+            if event.task is None or not begins(event):
                 continue
             rollout = rollouts[event.rollout_id] = from_facts(event.rollout_id, event.task, at)
         change = apply_event(rollout, event, offset, at)
