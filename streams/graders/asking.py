@@ -87,7 +87,7 @@ class Asker(Generic[T]):
         if error is None:
             try:
                 return self._take(answer, subject)
-            except Exception as wrong:  # an answer may be any object, and raise anything where it is looked at
+            except BaseException as wrong:  # an answer may be any object, and raise anything where it is looked at
                 error = wrong
         raise GraderError(FAILED, f"{type(error).__name__}: {_said(error)}") from error
 
@@ -118,7 +118,7 @@ class Asker(Generic[T]):
 def _said(error: BaseException) -> str:
     try:
         return str(error)[:DETAIL_CHARACTERS]
-    except Exception:  # also `__str__` is the grader's
+    except BaseException:  # also `__str__` is the grader's, and may exit
         return "its message cannot be told"
 
 

@@ -53,8 +53,15 @@ class _Child:
         self.waiting: dict[int, asyncio.Future[list[Reward]]] = {}
         self._process = process
         self._silent: asyncio.Future[None] = loop.create_future()
+        self._crowded = False  # it was given up with several in hand
         self.usable = True
         self.over = loop.create_task(self._watch())
+
+    def give_up(self) -> bool:
+        """Kills it since it does not answer; whether nothing else was in hand, so that this is why."""
+        self._crowded = self._crowded or len(self.waiting) > 1
+        self.kill()
+        return not self._crowded
 
     def kill(self) -> None:
         """Kills the process and those that the function has started."""
@@ -76,8 +83,9 @@ class _Child:
         await asyncio.wait({self._silent}, timeout=LAST_WORDS_SECONDS)
         self.link.close()
         left = [future for future in self.waiting.values() if not future.done()]
+        alone = len(left) == 1 and not self._crowded
         for future in left:
-            future.set_exception(ChildDied(f"the process that ran the grader {died_of(code)}", len(left) == 1))
+            future.set_exception(ChildDied(f"the process that ran the grader {died_of(code)}", alone))
 
     def _received(self, frame: FromChild) -> None:
         if isinstance(frame, Ready):
@@ -95,7 +103,9 @@ class _Child:
     def _hung_up(self) -> None:
         if not self._silent.done():
             self._silent.set_result(None)
-        self.kill()  # it cannot be spoken to any more, if it lives at all
+        # It cannot be spoken to any more. It may be about to end, and what it ends of is worth knowing.
+        self.usable = False
+        asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, lambda: self.over.done() or self.kill())
 
 
 class GraderProcess:
@@ -140,9 +150,8 @@ class GraderProcess:
             async with asyncio.timeout(self._setup.seconds + self._grace):
                 return await answer
         except TimeoutError:
-            child.kill()
             blocked = f"no answer within {self._setup.seconds:g} s (--timeout), nor a word: it blocks its event loop"
-            raise ChildDied(blocked, len(child.waiting) == 1, TIMEOUT) from None
+            raise ChildDied(blocked, child.give_up(), TIMEOUT) from None
         finally:
             child.waiting.pop(number, None)
 

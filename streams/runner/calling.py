@@ -246,7 +246,7 @@ def error_info(error: BaseException) -> ErrorInfo:
     try:
         message = str(error)
         stack = "".join(traceback.format_exception(error))
-    except Exception as second:  # its own __str__ or __repr__ raises: the attempt must end all the same
+    except BaseException as second:  # its own __str__ or __repr__ raises, or exits: the attempt must end all the same
         message = stack = f"{type(error).__name__}, which cannot be shown: {type(second).__name__}"
     return ErrorInfo(
         type=type_name(error),

@@ -145,8 +145,8 @@ class ChildProcess:
     def _hung_up(self) -> None:
         if not self._silent.done():
             self._silent.set_result(None)
-        if self._call is not None:  # it cannot be spoken to any more, if it lives at all
-            self.kill()
+        if self._call is not None:  # it cannot be spoken to any more, and may be about to end: of what is worth knowing
+            asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self.kill)
 
 
 class ChildCall:

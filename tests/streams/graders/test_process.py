@@ -23,11 +23,17 @@ async def judge(trajectory):
         time.sleep(60)
     if trajectory.input == "fails":
         raise ValueError("\\ud800")
+    if trajectory.input == "exits":
+        raise Exits
     await asyncio.sleep(0.1)
     return {"a": 1.0, "b": 2}
 
 class Judge:
     pass
+
+class Exits(Exception):
+    def __str__(self):
+        raise SystemExit
 """
 
 
@@ -42,20 +48,22 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def isolated(file: Path, seconds: float = 20.0, name: str = "judge", **options: Any) -> IsolatedFunction:
+def isolated(
+    file: Path, seconds: float = 20.0, name: str = "judge", tries: int = 2, **options: Any
+) -> IsolatedFunction:
     setup = GraderSetup(f"{file}:{name}", GradingRules("judge"), seconds)
-    return IsolatedFunction(setup, tries=2, first_wait=0.01, **options)
+    return IsolatedFunction(setup, tries=tries, first_wait=0.01, **options)
 
 
 async def test_what_kills_its_process_is_found_and_costs_no_other_its_answer(file: Path) -> None:
     function = isolated(file)
     await function.start()
     try:
-        names = ["one", "two", "dies", "three", "fails"]
+        names = ["one", "two", "dies", "three", "fails", "exits"]
         answers = await asyncio.gather(*(function.ask(trajectory(n)) for n in names), return_exceptions=True)
     finally:
         await function.close()
-    one, two, dies, three, fails = answers
+    one, two, dies, three, fails, exits = answers
     for name, rewards in (("one", one), ("two", two), ("three", three)):
         assert isinstance(rewards, list)
         assert [(r.reward_id, r.value) for r in rewards] == [
@@ -66,10 +74,11 @@ async def test_what_kills_its_process_is_found_and_costs_no_other_its_answer(fil
     assert str(dies) == "grader_died: the process that ran the grader ended with exit code 7"
     assert isinstance(fails, GraderError)
     assert str(fails) == "grader_failed: ValueError: \\ud800"
+    assert str(exits) == "grader_failed: Exits: its message cannot be told"
 
 
-async def test_one_that_blocks_its_event_loop_is_killed(file: Path) -> None:
-    function = isolated(file, seconds=0.3, grace=0.3)
+async def test_one_that_blocks_its_event_loop_is_killed_and_alone_is_to_blame(file: Path) -> None:
+    function = isolated(file, seconds=0.3, grace=0.3, tries=1)
     await function.start()
     began = time.monotonic()
     try:

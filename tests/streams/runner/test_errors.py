@@ -32,3 +32,12 @@ def test_any_exception_is_text_within_its_limits(error: Exception) -> None:
 
 def test_a_surrogate_is_escaped() -> None:
     assert error_info(ValueError("bad \ud800 text")).message == "bad \\ud800 text"
+
+
+def test_an_error_that_exits_when_it_is_told() -> None:
+    class Exiting(Exception):
+        def __str__(self) -> str:
+            raise SystemExit
+
+    told = error_info(Exiting())
+    assert told.message.endswith("Exiting, which cannot be shown: SystemExit")
