@@ -28,6 +28,16 @@ LITELLM_NAMES = frozenset({"litellm_request", "raw_gen_ai_request"})
 LITELLM_OTHER = re.compile(r"embedding|image|speech|transcription|moderation|rerank", re.IGNORECASE)
 HELPER_NAME = re.compile(r"\w+\._prepare_chat_with_tools")
 """OpenInference gives every method of a LlamaIndex model the kind LLM, also the one that puts a request together."""
+TEMPLATE_KEY = "llm.prompt_template.template"
+TOLD_OF_CALLS = (
+    "llm.model_name",
+    "llm.input_messages.",
+    "llm.output_messages.",
+    "llm.prompts",
+    "llm.token_count.",
+    "llm.invocation_parameters",
+    "prompt_token_ids",
+)
 VERCEL_NAME = re.compile(r"ai\.\w+\.do(Generate|Stream)\b")
 TRACELOOP_TYPES = frozenset({"chat", "completion"})
 CALL_KEYS = frozenset(
@@ -79,7 +89,7 @@ def is_model_call(span: Span, attributes: Attributes) -> bool:
         return LITELLM_OTHER.search(_word(attributes.get("llm.request.type")) or operation) is None
     return (
         CALL_NAME.search(name) is not None
-        or (kind_of(attributes.get("openinference.span.kind")) == "llm" and HELPER_NAME.fullmatch(name) is None)
+        or (kind_of(attributes.get("openinference.span.kind")) == "llm" and not _only_prepares(name, attributes))
         or kind_of(attributes.get("agentops.span.kind")) == "llm"
         or kind_of(attributes.get("traceloop.span.kind")) == "llm"
         or _word(attributes.get("gen_ai.request.type")) in TRACELOOP_TYPES
@@ -87,6 +97,16 @@ def is_model_call(span: Span, attributes: Attributes) -> bool:
         or VERCEL_NAME.match(name) is not None
         or VERCEL_NAME.match(_word(attributes.get("ai.operationId"))) is not None
     )
+
+
+def _only_prepares(name: str, attributes: Attributes) -> bool:
+    """Whether an OpenInference span of the kind LLM only puts a prompt together.
+
+    Haystack's PromptBuilder tells a template, and nothing of a call.
+    """
+    if TEMPLATE_KEY in attributes:
+        return not any(key.startswith(TOLD_OF_CALLS) for key in attributes)
+    return HELPER_NAME.fullmatch(name) is not None
 
 
 def read_call(node: Node) -> Call | None:

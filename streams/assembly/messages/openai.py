@@ -1,6 +1,6 @@
 """Messages of OpenAI's own requests and responses (chat and Responses API) and of Anthropic's, as JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from headrace.streams.assembly.loose import as_list, as_mapping, read_text
@@ -142,7 +142,11 @@ def request_messages(request: Any) -> list[Message]:
     if instructions:
         found.append(Message(role="system", content=text_of(instructions)))
     if "messages" in fields:
-        return found + chat_messages(fields["messages"])
+        value = fields["messages"]
+        messages = chat_messages(value)
+        if isinstance(value, str) and not messages:  # Haystack's generators take a text as the user's message
+            messages = [Message(role="user", content=value)]
+        return found + messages
     for key in ("input", "prompt"):
         if isinstance(value := fields.get(key), str):
             return [*found, Message(role="user", content=value)]
@@ -163,7 +167,8 @@ def response_messages(response: Mapping[str, Any]) -> list[Message]:
 
 
 def items_messages(items: Sequence[Any]) -> list[Message]:
-    """Items of the Responses API, or plain chat messages; what the model said in one turn is one message."""
+    """Items of the Responses API, whole responses, plain chat messages, or bare tool calls as chat messages hold them
+    (CrewAI); what the model said in one turn is one message."""
     found: list[Message] = []
     for item in items:
         fields = as_mapping(item)
@@ -172,10 +177,9 @@ def items_messages(items: Sequence[Any]) -> list[Message]:
                 call = ToolCall(
                     _id(fields.get("call_id")), str(fields.get("name", "")), arguments_of(fields.get("arguments"))
                 )
-                if found and found[-1].role == "assistant":
-                    found[-1].tool_calls.append(call)
-                else:
-                    found.append(Message(role="assistant", tool_calls=[call]))
+                _add_calls(found, [call])
+            case "function" if "function" in fields:
+                _add_calls(found, tool_calls([fields]))
             case "function_call_output":
                 result = text_of(fields.get("output"))
                 found.append(Message(role="tool", content=result, tool_call_id=_id(fields.get("call_id"))))
@@ -184,7 +188,15 @@ def items_messages(items: Sequence[Any]) -> list[Message]:
             case _:
                 if "role" in fields:
                     found += _chat_message(fields)
+                elif "output" in fields or "choices" in fields:  # OpenAI Agents list the whole response of a stream
+                    found += response_messages(fields)
     return found
+
+
+def _add_calls(found: list[Message], calls: Iterable[ToolCall]) -> None:
+    if not found or found[-1].role != "assistant":
+        found.append(Message(role="assistant"))
+    found[-1].tool_calls = [*found[-1].tool_calls, *calls]
 
 
 def one_assistant(messages: Sequence[Message]) -> list[Message]:

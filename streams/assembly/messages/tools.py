@@ -17,6 +17,7 @@ def read_tools(evidence: Evidence) -> list[dict[str, Any]]:
         decoded(attributes.get("gen_ai.tool.definitions")),
         indexed(attributes, "gen_ai.request.functions") or indexed(attributes, "llm.request.functions"),
         [decoded(as_mapping(as_mapping(t).get("tool")).get("json_schema")) for t in indexed(attributes, "llm.tools")],
+        decoded(attributes.get("llm.tools")),
         [decoded(item) for item in as_list(attributes.get("ai.prompt.tools"))],
         decoded(evidence.provider.get("tools")),
     )
