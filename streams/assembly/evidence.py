@@ -13,6 +13,7 @@ PROVIDER_KEY = re.compile(r"llm\.[\w-]+\.(id|model|choices|usage|messages|tools|
 LONGEST_STATUS = 10  # characters
 STATUS_KEYS = ("http.response.status_code", "http.status_code", "error.code", "error.type")
 STREAM_KEYS = ("gen_ai.request.stream", "gen_ai.request.streaming", "gen_ai.is_streaming", "llm.is_streaming")
+PARAMETERS_KEY = "llm.invocation_parameters"  # OpenInference: the request without its messages, as JSON
 RETRY_KEYS = ("http.request.resend_count", "gen_ai.request.retry_count")
 FINISH_KEYS = (
     "llm.finish_reason",
@@ -161,10 +162,14 @@ class Evidence:
 
     @property
     def streaming(self) -> bool:
+        """Whether the answer was asked for as a stream."""
         get = self.attributes.get
-        return any(str(get(key)).lower() == "true" for key in STREAM_KEYS) or str(get("ai.operationId")).endswith(
-            ".doStream"
-        )
+        if any(str(get(key)).lower() == "true" for key in STREAM_KEYS):
+            return True
+        if str(get("ai.operationId")).endswith(".doStream"):
+            return True
+        asked = get(PARAMETERS_KEY)
+        return isinstance(asked, str) and as_mapping(read_text(asked)).get("stream") is True
 
     @property
     def retry_count(self) -> int:
