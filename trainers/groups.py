@@ -85,11 +85,7 @@ alone: a restarted run asks again."""
 
 def missing_rewards(trajectory: Trajectory, names: Iterable[str]) -> bool:
     """Whether one of the named rewards has not come yet."""
-    rewards = trajectory.rewards
-    for name in names:
-        if name not in rewards:
-            return True
-    return False
+    return any(name not in trajectory.rewards for name in names)
 
 
 def oldest_version(trajectory: Trajectory, policy: str) -> int | None:

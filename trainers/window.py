@@ -218,7 +218,8 @@ class Windows:
             return "no_triplets"
         if member.trajectory.final_reward is None:
             return "no_reward"
-        if missing_rewards(member.trajectory, self.settings.require_rewards):
+        required = self.settings.require_rewards
+        if required and missing_rewards(member.trajectory, required):
             return "no_required_reward"
         if member.trajectory.policy_version is None:
             return "no_policy_version"

@@ -9,6 +9,7 @@ Once with other tokens in each row, once with three different answers a prompt, 
 """
 
 import argparse
+import gc
 import random
 import tempfile
 import time
@@ -31,6 +32,7 @@ from headrace.trainers.reader import Reader
 from headrace.trainers.window import Windows
 from headrace.trainers.window_settings import WindowSettings
 
+GC_YOUNG_OBJECTS = 20_000  # as the command has it
 PROMPT, VOCABULARY = 24, 290
 PARTITIONS = 4
 T = TypeVar("T")
@@ -166,6 +168,8 @@ def main() -> None:
     add_bootstrap(parser)
     args = parser.parse_args()
     torch.set_num_threads(1)
+    gc.freeze()
+    gc.set_threshold(GC_YOUNG_OBJECTS)
     with broker(args.bootstrap) as (bootstrap, _), tempfile.TemporaryDirectory() as folder:
         for distinct in (args.size, min(3, args.size)):
             settings = fresh_settings(bootstrap, PARTITIONS)
