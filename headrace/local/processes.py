@@ -8,11 +8,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import psutil
 
@@ -25,6 +26,7 @@ READY_SECONDS = 120.0
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
 TAIL_LINES = 15
+LINES = 16  # of what a part prints: an agent prints what it likes, for as long as it runs
 LAST = 9
 """The stop order of what all others need to end well: Kafka."""
 
@@ -73,7 +75,7 @@ class Running:
     Attributes:
         ready: the facts of its ready line.
         ready_cpu: CPU seconds of it and its children when it became ready.
-        output: JSON lines after the ready line.
+        output: the last JSON lines after the ready line.
     """
 
     part: Part
@@ -82,7 +84,7 @@ class Running:
     ready: dict[str, Any] | None = None
     ready_seconds: float | None = None
     ready_cpu: float = 0.0
-    output: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    output: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=LINES))
     reader: threading.Thread | None = None
     noise: str = ""
     """The last line of its standard output that was no JSON."""
@@ -147,6 +149,15 @@ def pss_bytes(pid: int) -> int:
     return total
 
 
+def _facts(line: str) -> dict[str, Any] | None:
+    """A line that a command prints; None of what an agent or a library in its process has printed, a number, say."""
+    try:
+        value: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return cast(dict[str, Any], value) if isinstance(value, dict) else None
+
+
 class Processes:
     """The processes of a pipeline. `stop` ends them all whatever happens; if their owner is killed, the kernel does."""
 
@@ -175,6 +186,7 @@ class Processes:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
+                errors="replace",  # an agent may print anything, and must not block since nobody reads it
                 env={**self._environment, **part.environment},
                 cwd=part.folder,
                 start_new_session=True,  # Ctrl-C comes to the owner alone, which ends the parts in their order
@@ -188,10 +200,9 @@ class Processes:
 
     def _read(self, running: Running, stdout: IO[str]) -> None:
         for line in stdout:
-            try:
-                value: dict[str, Any] = json.loads(line)
-            except ValueError:
-                running.noise = line  # a library printed something
+            value = _facts(line)
+            if value is None:
+                running.noise = line
                 continue
             if running.ready is None and ("ready" in value or "bootstrap" in value):
                 running.ready_cpu = cpu_seconds(running.process.pid)
