@@ -121,10 +121,7 @@ class AttemptTracer:
         if self.on_loop():
             return Sent(id, self._send(records, after_traced))
         if os.getpid() != self._process:
-            raise NoRolloutError(
-                "this process is a fork of the agent's, and emitters work in the agent's own: "
-                "hand the value back to it and emit it there"
-            )
+            raise self._forked()
         done: ThreadFuture[None] = ThreadFuture()
         try:
             self._loop.call_soon_threadsafe(self._send_for_thread, records, after_traced, done)
@@ -142,7 +139,8 @@ class AttemptTracer:
         if self.on_loop():
             self._post(records, refused)
             return
-        if os.getpid() != self._process:  # nobody here has a way to the brokers
+        if os.getpid() != self._process:
+            refused(self._forked())
             return
         try:
             self._loop.call_soon_threadsafe(self._post, records, refused)
@@ -185,6 +183,12 @@ class AttemptTracer:
             return asyncio.get_running_loop() is self._loop
         except RuntimeError:
             return False
+
+    def _forked(self) -> NoRolloutError:
+        return NoRolloutError(
+            "this process is a fork of the agent's, and emitters and tracers work in the agent's own: "
+            "hand the value back to it and emit it there"
+        )
 
     def _over(self) -> AttemptOverError:
         return AttemptOverError(f"attempt {self.rollout.attempt_id} has ended: nothing more is recorded for it")

@@ -151,7 +151,11 @@ class OtelTracing:
         facts = {"headrace.rollout_id": rollout.rollout_id, "headrace.attempt_id": rollout.attempt_id}
         if rollout.mode is not None:
             facts["headrace.mode"] = rollout.mode
-        root = self._tracer.start_span(ROOT, context=context, attributes=facts)
+        try:
+            root = self._tracer.start_span(ROOT, context=context, attributes=facts)
+        except Exception:  # of a processor of the user's, when ours knows the span already
+            trace.close()
+            raise
         trace.began(root)
         self._processor.opened(trace)
         otel_context.attach(otel_trace.set_span_in_context(root, context))

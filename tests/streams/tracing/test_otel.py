@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from opentelemetry import trace as otel_trace
 from opentelemetry.context import Context
+from opentelemetry.sdk.trace import SpanProcessor
 
 from headrace import emit_message, emit_reward, operation, reward
 from headrace.schemas.records import Reward, Span
@@ -207,6 +208,42 @@ async def test_a_judge_inside_a_reward_function_stands_below_the_reward_operatio
     assert spans["chat judge"].parent_id == spans["agentlightning.reward"].span_id
     given = [(r.name, r.primary, r.value) for r in writer.records if isinstance(r, Reward)]
     assert given == [("quality", True, 1.0), ("length", False, 3.0)]
+
+
+async def test_what_a_fork_of_the_agent_traces_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = Memory()
+    tracer, trace = begin("forked", writer)
+    with monkeypatch.context() as fork, ThreadPoolExecutor(1) as pool:
+        fork.setattr("os.getpid", lambda: 1)
+        inside = contextvars.copy_context()
+        pool.submit(lambda: inside.run(lambda: library().start_span("in the fork").end())).result()
+    await finish(tracer, trace)
+    assert set(writer.spans()) == {"rollout"}
+    assert "'in the fork' of attempt forked-1 is not recorded: this process is a fork" in caplog.text
+
+
+async def test_a_processor_of_the_users_that_fails_leaves_nothing_behind() -> None:
+    tracing = OtelTracing(Counts())
+    tracing.install()
+
+    def failing(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the user's own")
+
+    class Failing(SpanProcessor):
+        on_start = failing
+
+    provider: Any = otel_trace.get_tracer_provider()
+    processors = provider._active_span_processor
+    kept = processors._span_processors
+    provider.add_span_processor(Failing())
+    try:
+        with pytest.raises(RuntimeError, match="the user's own"):
+            tracing.begin(AttemptTracer(Rollout(rollout_id="failing", attempt_id="failing-1"), Memory()))
+    finally:
+        processors._span_processors = kept
+    assert tracing._processor._open == {}
 
 
 async def test_a_failed_attempt_says_so_on_its_root() -> None:
