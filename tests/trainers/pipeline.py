@@ -147,6 +147,13 @@ def undisturbed(
     model: Path, steps: list[TrainingStep], log: dict[Place, Trajectory], arithmetic: GrpoSettings | None = None
 ) -> dict[str, torch.Tensor]:
     """The weights after the same windows, without Kafka, checkpoints or restarts."""
+    return learnt_undisturbed(model, steps, log, arithmetic).weights()
+
+
+def learnt_undisturbed(
+    model: Path, steps: list[TrainingStep], log: dict[Place, Trajectory], arithmetic: GrpoSettings | None = None
+) -> Grpo:
+    """As `undisturbed`, with its optimizer."""
     algorithm = Grpo(arithmetic or GrpoSettings(lr=1e-3), POLICY)
     algorithm.load(model)
     for step in steps:
@@ -159,4 +166,4 @@ def undisturbed(
         groups = windows.close(step.policy_version - 1, 0)
         assert groups is not None
         assert algorithm.train(groups, windows) is not None
-    return algorithm.weights()
+    return algorithm
