@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 EXIT_FAILED = 1
+CHECKPOINTS = Path("replay-checkpoints")
 
 
 @app.command()
@@ -39,7 +40,9 @@ def replay(
         typer.Option(metavar="NAME=VALUE", help="Assemble otherwise, such as agent_match=planner (again for more)."),
     ] = None,
     run_name: Annotated[str | None, typer.Option("--run", help="Name of the new run (the same).")] = None,
-    checkpoints: Annotated[Path, typer.Option(help="Where its versions are written.")] = Path("replay-checkpoints"),
+    checkpoints: Annotated[
+        Path | None, typer.Option(help="Where its versions are written (replay-checkpoints/PREFIX).")
+    ] = None,
     primary_key: Annotated[
         str | None, typer.Option(help="Of a reward with several dimensions: which is the final one.")
     ] = None,
@@ -81,7 +84,7 @@ def replay(
     told = ReplaySettings(
         run_id=run,
         into_run=run_name,
-        checkpoints=checkpoints,
+        checkpoints=checkpoints or CHECKPOINTS / into,
         start=None if start is None else parse_bound(start, "--from"),
         end=None if end is None else parse_bound(end, "--to"),
         until=until,
@@ -107,6 +110,8 @@ def replay(
     def trained(done: Replayed) -> None:
         if json_:
             print_json(_facts(done))
+        else:
+            print(_told(done), flush=True)
 
     outcome = Replay(settings, target, told).run(surveyed, trained, stop.is_set, dry_run=dry_run)
     if dry_run:
@@ -137,6 +142,17 @@ def replay(
 def _facts(done: Replayed) -> dict[str, Any]:
     own = {"ess": done.ess} if done.ess is not None else {"identical": done.identical}
     return {"step": done.step, "version": done.version, "samples": done.samples, **own}
+
+
+def _told(done: Replayed) -> str:
+    if done.samples == 0:
+        return f"step {done.step}: nothing of its window is trained"
+    told = f"step {done.step}: {done.samples} samples"
+    if done.ess is not None:
+        return f"{told} worth {done.ess:.1f} on-policy ones"
+    if done.identical is None:
+        return f"{told}; the first run's weights are not known any more"
+    return f"{told}, {'the same weights' if done.identical else 'OTHER WEIGHTS'}"
 
 
 def _said(outcome: Outcome) -> str:

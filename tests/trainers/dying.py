@@ -12,6 +12,7 @@ import torch
 
 from headrace.streams.kafka.transactional.transactions import Transactions
 from headrace.streams.settings import load_settings
+from headrace.trainers.grpo.settings import settings_from
 from headrace.trainers.publish import Publisher
 from tests.trainers.pipeline import loop
 
@@ -45,7 +46,8 @@ def main(arguments: str, point: str, nth: int) -> None:
     Transactions._retrying = watching  # type: ignore[method-assign]
     torch.set_num_threads(1)
     settings = load_settings(**given["settings"])
-    loop(settings, Path(given["model"]), Path(given["tmp"])).run(threading.Event())
+    arithmetic = settings_from(given["arithmetic"])
+    loop(settings, Path(given["model"]), Path(given["tmp"]), arithmetic=arithmetic).run(threading.Event())
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -16,8 +16,9 @@ from headrace.connectors.engine.checkpoint import read_checkpoint
 from headrace.streams.errors import SettingsError
 from headrace.streams.settings import Settings
 from headrace.trainers.checkpoint import Checkpoints
+from headrace.trainers.grpo.algorithm import Grpo
 from headrace.trainers.grpo.learner import GrpoLearner
-from headrace.trainers.grpo.settings import GrpoSettings, settings_from
+from headrace.trainers.grpo.settings import Dtype, GrpoSettings, settings_from
 from headrace.trainers.models.loading import load_causal_lm
 from headrace.trainers.models.lora import LoraSettings, adapter_config, lora_of
 from headrace.trainers.sft.algorithm import Sft
@@ -119,6 +120,26 @@ def test_micro_batches_add_up_and_bfloat16_is_near(make_model: Make) -> None:
     assert same(gradient(model, micro_batch_tokens=40), whole)
     assert same(gradient(model, packing=True), whole)
     assert same(gradient(model, dtype="bfloat16"), whole, 0.1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_reference_of_an_adapter_is_its_own_base(make_model: Make, dtype: str) -> None:
+    """As with a second copy of the base weights, bit for bit, and without one."""
+    model = make_model()
+    settings = GrpoSettings(lr=1e-2, lora=LORA, kl="k3", kl_beta=0.1, dtype=cast("Dtype", dtype))
+    algorithm = Grpo(settings, POLICY)
+    algorithm.load(model)
+    one = cast("GrpoLearner", algorithm.learner)
+    assert one.reference is None
+    base = sum(tensor.numel() for tensor in load_file(model / "model.safetensors").values())
+    adapter = sum(parameter.numel() for parameter in one.parameters.values())
+    assert sum(parameter.numel() for parameter in one.model.module.parameters()) == base + adapter
+    two = GrpoLearner(load_causal_lm(model, lora=LORA), settings, load_causal_lm(model))
+    metrics = [one.step(rows(20)) for _ in range(3)]
+    assert metrics == [two.step(rows(20)) for _ in range(3)]
+    assert metrics[0]["kl_ref"] == 0.0  # not trained yet
+    assert metrics[2]["kl_ref"] > 0.0
+    assert all(torch.equal(tensor, two.weights()[name]) for name, tensor in one.weights().items())
 
 
 def test_settings_come_back_from_a_manifest() -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from headrace.trainers import checkpoint
 from headrace.trainers.checkpoint import CheckpointError
 from headrace.trainers.grpo.settings import GrpoSettings, settings_of_objective
 from headrace.trainers.metrics.names import is_fixed, scalars
+from headrace.trainers.models.lora import LoraSettings
 from tests.processes import put_away, ready, start
 from tests.trainers.make import POLICY, RUN
 from tests.trainers.pipeline import (
@@ -66,7 +68,8 @@ def assert_exact(settings: Settings, model: Path, arithmetic: GrpoSettings | Non
     assert Counter(decided(steps)) == Counter(list(log))
     expected = undisturbed(model, steps, log, arithmetic)
     newest = max(published(settings), key=lambda w: w.version)
-    actual = load_file(Path(newest.uri) / "model.safetensors")
+    (file,) = Path(newest.uri).glob("*.safetensors")
+    actual = load_file(file)
     assert actual.keys() == expected.keys()
     assert all(torch.equal(actual[name], expected[name]) for name in expected)
     assert [w.version for w in published(settings)] == list(range(len([s for s in steps if s.window.samples]) + 1))
@@ -95,21 +98,32 @@ def test_windows_are_trained_and_published(settings: Settings, make_model: Make,
     ]
 
 
-@pytest.mark.parametrize("point", ["before", "in", "after"])
-def test_killed_around_its_transaction(settings: Settings, make_model: Make, tmp_path: Path, point: str) -> None:
+@pytest.mark.parametrize(
+    ("point", "arithmetic"),
+    [
+        ("before", GrpoSettings(lr=1e-3)),
+        ("in", GrpoSettings(lr=1e-3, lora=LoraSettings(rank=4, alpha=8), kl="k3")),
+        ("after", GrpoSettings(lr=1e-3)),
+    ],
+    ids=["before", "in-lora", "after"],
+)
+def test_killed_around_its_transaction(
+    settings: Settings, make_model: Make, tmp_path: Path, point: str, arithmetic: GrpoSettings
+) -> None:
     model = make_model()
     produce(settings, synthetic(range(8)))
     given = {
         "settings": {"bootstrap": settings.bootstrap, "prefix": settings.prefix, "partitions": settings.partitions},
         "model": str(model),
         "tmp": str(tmp_path),
+        "arithmetic": asdict(arithmetic),
     }
     # The first publication with two records is that of the manifest.
     command = [sys.executable, "-m", "tests.trainers.dying", json.dumps(given), point, "3"]
-    dead = subprocess.run(command, cwd=ROOT, timeout=60, check=False)
+    dead = subprocess.run(command, cwd=ROOT, timeout=300, check=False)
     assert dead.returncode == -signal.SIGKILL
-    run_until(settings, loop(settings, model, tmp_path), trained_at_least(32))
-    steps = assert_exact(settings, model)
+    run_until(settings, loop(settings, model, tmp_path, arithmetic=arithmetic), trained_at_least(32))
+    steps = assert_exact(settings, model, arithmetic)
     assert len(steps) == 4
     known = {w.uri for w in published(settings)} | {s.state.uri for s in steps if s.state}
     directory = tmp_path / "checkpoints" / RUN

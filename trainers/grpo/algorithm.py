@@ -53,8 +53,9 @@ class Grpo:
         self._baseline = None
 
     def _learner_of(self, directory: Path) -> Learner:
-        reference = load_causal_lm(directory) if self._settings.needs_reference else None
-        return GrpoLearner(load_causal_lm(directory, lora=self._settings.lora), self._settings, reference, self._ranks)
+        s = self._settings
+        reference = load_causal_lm(directory) if s.needs_reference and s.lora is None else None
+        return GrpoLearner(load_causal_lm(directory, lora=s.lora), s, reference, self._ranks)
 
     @property
     def learner(self) -> Learner:
@@ -96,6 +97,9 @@ class Grpo:
         if not members:
             return None
         windows.train(members)
+        # A group without a trained member compares nobody, and a replay cannot know which window it stood in.
+        trained = {member.at for member in members}
+        groups = [group for group in groups if any(member.at in trained for member in group.members.values())]
         prepared = time.perf_counter()
         self._tell("step", rows)
         metrics = self.learner.step(rows, self._assigner(groups, samples, windows.settings.ungrouped))

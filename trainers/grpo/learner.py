@@ -20,7 +20,7 @@ from headrace.trainers.grpo.settings import GrpoSettings
 from headrace.trainers.layout import Ints
 from headrace.trainers.losses.scores import logprobs_and_entropy
 from headrace.trainers.models.loading import CausalLM
-from headrace.trainers.models.lora import trained_parameters
+from headrace.trainers.models.lora import trained_parameters, without_adapter
 from headrace.trainers.models.value_head import ValueHead
 from headrace.trainers.optimizer import AdamW
 from headrace.trainers.ranks import Ranks
@@ -57,7 +57,8 @@ class GrpoLearner:
     the same machine kind, thread count and versions.
 
     Args:
-        reference: the frozen base weights, where the settings ask for a divergence from them.
+        reference: the frozen base weights, where the settings ask for a divergence from them. A model with an adapter
+            has them in itself.
         ranks: the processes that take each step together.
     """
 
@@ -163,7 +164,7 @@ class GrpoLearner:
         for batch in self._mine(rows):
             with self._precision():
                 proximal, _, values = self._score(self.model, batch)
-                reference = None if self.reference is None else self._score(self.reference, batch)[0]
+                reference = self._score_reference(batch)
             bounds = np.cumsum(batch.counts)[:-1]
             proximals, references, expected = (_parts(x, batch, bounds) for x in (proximal, reference, values))
             for index, p, r, v in zip(batch.rows, proximals, references, expected, strict=True):
@@ -206,6 +207,14 @@ class GrpoLearner:
         logprobs, entropy = logprobs_and_entropy(logits, torch.from_numpy(batch.targets))
         values = self.value_head(before) if self.value_head is not None and model is self.model else None
         return logprobs, entropy, values
+
+    def _score_reference(self, batch: MicroBatch) -> Tensor | None:
+        if self.reference is not None:
+            return self._score(self.reference, batch)[0]
+        if self.settings.lora is None or not self.settings.needs_reference:
+            return None
+        with without_adapter(self.model.module):
+            return self._score(self.model, batch)[0]
 
     def weights(self) -> dict[str, Tensor]:
         """The tensors of a checkpoint, under its names; see `trained_parameters`."""

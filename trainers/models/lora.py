@@ -1,7 +1,8 @@
 """LoRA adapters (arXiv:2106.09685), made by peft, which is imported where a run asks for one and nowhere else."""
 
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -84,6 +85,21 @@ def add_adapter(module: nn.Module, settings: LoraSettings) -> None:
         torch.manual_seed(settings.seed)  # pyright: ignore[reportUnknownMemberType]
         cast(Any, peft).inject_adapter_in_model(_config(settings), module, ADAPTER)
     module.eval()
+
+
+@contextmanager
+def without_adapter(module: nn.Module) -> Iterator[None]:
+    """The model is its base alone, as under peft's `PeftModel.disable_adapter`: no gradient can be taken meanwhile."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    layers = [layer for layer in module.modules() if isinstance(layer, BaseTunerLayer)]
+    for layer in layers:
+        layer.enable_adapters(False)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.enable_adapters(True)
 
 
 def adapter_config(settings: LoraSettings) -> dict[str, Any]:

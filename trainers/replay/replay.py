@@ -178,6 +178,7 @@ class Replay:
         create_topics(self._target)
         publisher = Publisher(self._target, asked.name, stopping)
         try:
+            refuse_known(self._target, asked.name)
             adopted = job.checkpoints.adopt(Path(begins.base.uri), job.manifest.policy, begins.base.version)
             job.checkpoints.use(adopted)
             offline = job.outcome.offline

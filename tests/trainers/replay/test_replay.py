@@ -16,6 +16,7 @@ from headrace.streams.kafka.barrier import end_offsets
 from headrace.streams.kafka.clients import make_admin
 from headrace.streams.settings import Settings
 from headrace.trainers.grpo.settings import GrpoSettings
+from headrace.trainers.models.lora import LoraSettings
 from headrace.trainers.replay.beginning import history_of
 from headrace.trainers.replay.bounds import places_of
 from headrace.trainers.replay.changes import parse_changes
@@ -93,15 +94,20 @@ def delete(settings: Settings, topic: str) -> None:
 def test_recorded_windows_with_members_that_only_count_in_the_baseline(
     settings: Settings, make_model: Make, tmp_path: Path
 ) -> None:
-    """Bit for bit; and what retention took is said before anything is written."""
+    """An adapter's run, bit for bit; and what retention took is said before anything is written."""
+    arithmetic = GrpoSettings(lora=LoraSettings(rank=4, alpha=8), kl="k3", kl_beta=0.05)
     records = synthetic(range(8))
     for number, record in enumerate(records):
         if number % 4 == 3:  # stale from the third window on, and then only part of their groups' baselines
             continue
         record.policy_version = record.triplets[0].policy_version = VersionRange(min=9, max=9)
     produce(settings, records)
-    trainer = loop(settings, make_model(), tmp_path, window=window_settings(max_staleness=1))
-    run_until(settings, trainer, trained_at_least(16 + 12))
+    window = window_settings(max_staleness=1)
+    run_until(
+        settings,
+        loop(settings, make_model(), tmp_path, window=window, arithmetic=arithmetic),
+        trained_at_least(16 + 12),
+    )
     _, steps = training(settings)
     assert any(d.reason == "stale" for s in steps for d in s.window.dropped)
     replay = Replays(settings, tmp_path)
@@ -121,7 +127,7 @@ def test_recorded_windows_with_members_that_only_count_in_the_baseline(
         replay("first", recorded=True)
     target = replay.target("first")
     with pytest.raises(SettingsError, match="a replay, whose optimizer is not kept"):
-        run_until(target, loop(target, tmp_path, tmp_path, window=window_settings(max_staleness=1)), lambda _: False)
+        run_until(target, loop(target, tmp_path, tmp_path, window=window), lambda _: False)
     with pytest.raises(SettingsError, match="a prefix of its own"):
         Replay(settings, settings, ReplaySettings(run_id=RUN, checkpoints=tmp_path / "same"))
     delete(settings, "triplets")

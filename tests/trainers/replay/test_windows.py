@@ -1,16 +1,23 @@
 """The windows of a run as its steps tell them."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import torch
 
 from headrace.schemas.records import Dropped, LogPosition, TrainingStep, VersionRange, Window
+from headrace.trainers.grpo.algorithm import Grpo
+from headrace.trainers.grpo.settings import GrpoSettings
 from headrace.trainers.replay.errors import ReplayError
 from headrace.trainers.replay.windows import OfflineWindows, Planned, ReplayWindows, groups_of, planned
+from headrace.trainers.window import Windows
 from tests.trainers.make import RUN, at, trajectory
-from tests.trainers.pipeline import window_settings
+from tests.trainers.pipeline import synthetic, window_settings
 
+Make = Callable[..., Path]
 Places = list[tuple[int, int]]
 
 
@@ -61,6 +68,35 @@ def test_groups_are_those_of_the_window_with_the_members_that_only_count_in_the_
         windows.window(plan, {})
     with pytest.raises(ReplayError, match="is refused now as too_long"):
         windows.drop(groups[0].members[1], "too_long")
+
+
+@pytest.mark.parametrize("ungrouped", ["window", "running"])
+def test_ungrouped_samples_that_are_stale_are_no_part_of_a_baseline(make_model: Make, ungrouped: str) -> None:
+    """They are groups of their own, of which a replay has those alone that were trained."""
+    records = {(0, n): t for n, t in enumerate(synthetic(range(2), group_id=None))}
+    for (_, n), trajectory_ in records.items():
+        version = 0 if n % 4 == 3 else 4
+        trajectory_.final_reward = float(n % 4 != 0)
+        trajectory_.policy_version = trajectory_.triplets[0].policy_version = VersionRange(min=version, max=version)
+    settings = window_settings(groups=8, max_staleness=1, ungrouped=ungrouped)
+    windows = Windows(settings)
+    for place, trajectory_ in records.items():
+        windows.take(place, 0, trajectory_)
+    groups = windows.close(4, 0)
+    assert groups is not None
+    model = make_model()
+    first, again = Grpo(GrpoSettings(), "policy"), Grpo(GrpoSettings(), "policy")
+    for algorithm in (first, again):
+        algorithm.load(model)
+    metrics = first.train(groups, windows)
+    told = step([place for place in records if place[1] % 4 != 3], stale=[(0, 3), (0, 7)])
+    plan = plan_of(told)
+    replayed = again.train(groups_of(plan, records), ReplayWindows(settings, plan.trained))
+    assert metrics is not None
+    assert replayed is not None
+    assert metrics.metrics["groups/count"] == replayed.metrics["groups/count"] == 6
+    assert first.state().facts == again.state().facts
+    assert all(torch.equal(tensor, again.weights()[name]) for name, tensor in first.weights().items())
 
 
 def test_a_window_is_told_with_the_places_of_the_new_topic() -> None:
