@@ -118,7 +118,7 @@ def produce(
             chooser=_chooser(len(specs), order, rule, curriculum),
             worker_id=worker_id,
         )
-        print_json({"produced": len(produced), "run_id": follow})
+        print_json({"produced": produced, "run_id": follow})
 
 
 def _read(
@@ -177,7 +177,7 @@ def _chooser(size: int, seed: int | None, rule: SkipRule | None, curriculum: str
     return None if curriculum is None else ByWeight(load_object(curriculum, "my_curriculum.py:weights"), seed)
 
 
-def _feed(settings: Settings, specs: list[TaskSpec], run_id: str, **options: Any) -> list[str]:
+def _feed(settings: Settings, specs: list[TaskSpec], run_id: str, **options: Any) -> int:
     import asyncio
     import signal
 
@@ -185,7 +185,7 @@ def _feed(settings: Settings, specs: list[TaskSpec], run_id: str, **options: Any
 
     from headrace.streams.producing import Feeder
 
-    async def main() -> list[str]:
+    async def main() -> int:
         loop = asyncio.get_running_loop()
         feeder = Feeder(settings, specs, run_id, **options)
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,10 +1,12 @@
 """How many more rollouts a training run may ask for. Pure."""
 
 import json
+import threading
 from dataclasses import dataclass
 from typing import Any, cast
 
 from headrace.schemas.records import RunManifest, TrainingStep
+from headrace.streams.ended_ids import HOUR_MS, EndedIds
 from headrace.streams.errors import SettingsError
 
 GOAL_REACHED = "goal_reached"
@@ -54,27 +56,65 @@ def group_size_of(manifest: RunManifest) -> int | None:
 
 
 class RunBudget:
-    """Which rollouts of a run there are, and how many of them are decided."""
+    """Which rollouts of a run there are, and how many of them are decided. Several threads may call it.
+
+    Times are log time in milliseconds.
+    """
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
         self.finished = False
-        self.decided = 0
-        self._rollouts: set[str] = set()
-
-    @property
-    def rollouts(self) -> int:
+        self.rollouts = 0
         """All rollouts of the run so far."""
-        return len(self._rollouts)
+        self.decided = 0
+        self._known = EndedIds()
+        self._newest = 0
+        self._forgotten = 0  # what is older was forgotten
+        self._lock = threading.Lock()
 
     @property
     def undecided(self) -> int:
         """Rollouts of the run that no training step has decided."""
-        return len(self._rollouts) - self.decided
+        return self.rollouts - self.decided
 
-    def add(self, rollout_id: str) -> None:
-        """Counts a rollout of the run, once."""
-        self._rollouts.add(rollout_id)
+    @property
+    def remembered(self) -> int:
+        """Ids that are kept in mind."""
+        with self._lock:
+            return len(self._known)
+
+    def knows(self, key: bytes) -> bool:
+        """Whether a rollout was counted or passed over before; `key` is that of its records."""
+        with self._lock:
+            return self._known.has_key(key)
+
+    def add(self, rollout_id: str, at: int) -> None:
+        """Counts a rollout of the run, once. `at` is the append time of a record of it."""
+        with self._lock:
+            self.rollouts += self._is_new(rollout_id, at)
+
+    def pass_over(self, rollout_id: str, at: int) -> None:
+        """Takes a rollout that is of no run, or of another."""
+        with self._lock:
+            self._is_new(rollout_id, at)
+
+    def _is_new(self, rollout_id: str, at: int) -> bool:
+        self._newest = max(at, self._newest)
+        if rollout_id in self._known:
+            return False
+        self._known.add(rollout_id, at)
+        return True
+
+    def forget(self, age: int) -> None:
+        """Forgets the rollouts that came longer than an age before the newest; call it once the log is read to its end.
+
+        Where nothing of a rollout is written any more once it is that old, it will not be counted again.
+        """
+        with self._lock:
+            before = self._newest - age
+            if before >= self._forgotten + HOUR_MS:
+                self._known.forget(before)
+                self._forgotten = before
 
     def decide(self, step: TrainingStep) -> None:
         """Takes what a step says, if it is of this run."""

@@ -66,7 +66,7 @@ class Feeder:
     ) -> None:
         if not specs:
             raise SettingsError("there are no tasks to feed; the file is empty")
-        self.produced: list[str] = []
+        self.produced = 0
         self._settings = settings
         self._specs = specs
         self._chooser = chooser or EveryPrompt(len(specs), seed)
@@ -79,7 +79,6 @@ class Feeder:
         self._mode = mode
         self._worker_id = worker_id
         self._run_group_size: int | None = None
-        self._seen: set[int] = set()  # hashes of the keys whose run is known
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -89,8 +88,8 @@ class Feeder:
         self._stopping.set()
         self._changed.set()
 
-    async def run(self, ready: asyncio.Future[str] | None = None) -> list[str]:
-        """Feeds; the ids of the rollouts that it asked for.
+    async def run(self, ready: asyncio.Future[str] | None = None) -> int:
+        """Feeds; how many rollouts it asked for.
 
         Args:
             ready: gets the worker's id once the feeder knows how the run stands.
@@ -132,11 +131,11 @@ class Feeder:
                 tasks_of(specs, wall_us, group_size=self._group_size, mode=self._mode, run_id=self._budget.run_id)
             )
             for task in tasks:
-                self._seen.add(hash(task.rollout_id.encode()))
-                self._budget.add(task.rollout_id)
+                self._budget.add(task.rollout_id, task.enqueued_at // 1000)
+            self._budget.forget(int(self._settings.retention.total_seconds() * 1000))
             if not await self._send(producer, tasks):
                 return
-            self.produced += [task.rollout_id for task in tasks]
+            self.produced += len(tasks)
 
     def _choose(self, groups: int) -> list[TaskSpec]:
         with self._lock:
@@ -180,7 +179,7 @@ class Feeder:
 
     def _counters(self) -> dict[str, int]:
         return {
-            "produced": len(self.produced),
+            "produced": self.produced,
             "undecided": self._budget.undecided,
             "decided": self._budget.decided,
             **self._curriculum_counters(),
@@ -215,12 +214,14 @@ class Feeder:
 
     def _rollout(self, record: Record, message: Message) -> None:
         if isinstance(record, RolloutState):
-            self._seen.add(hash(message.key()))
+            at = message.timestamp()[1]
             if record.run_id == self._budget.run_id:
-                self._add(record)
+                self._add(record, at)
+            else:
+                self._budget.pass_over(record.rollout_id, at)
 
-    def _add(self, asked: RolloutState | Task) -> None:
-        self._budget.add(asked.rollout_id)
+    def _add(self, asked: RolloutState | Task, at: int) -> None:
+        self._budget.add(asked.rollout_id, at)
         with self._lock:
             self._book.asked(asked.metadata)
 
@@ -230,7 +231,7 @@ class Feeder:
                 self._book.take(record)
 
     def _unseen(self, message: Message) -> bool:
-        return hash(message.key()) not in self._seen
+        return not self._budget.knows(message.key() or b"")
 
     def _follow_rollouts(self) -> TopicFollower:
         partitions = partition_ids(self._settings, self._settings.topic("rollouts"))
@@ -245,7 +246,7 @@ class Feeder:
         follower.start()
         for task in tasks_not_taken(self._settings):
             if task.run_id == self._budget.run_id:
-                self._add(task)
+                self._add(task, task.enqueued_at // 1000)
         return follower
 
     def _follow_triplets(self) -> TopicFollower:

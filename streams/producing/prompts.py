@@ -15,6 +15,7 @@ PLACE = "headrace.feeder.place"
 """Metadata of a task: the place of its group in all that the feeder of its run asks for, from 0."""
 PROMPT = "headrace.feeder.prompt"
 """Metadata of a task: `prompt_key` of its input."""
+LONGEST_PLACE = 12  # digits
 RECENT = 16  # ended groups of a prompt that are remembered one by one
 
 
@@ -95,6 +96,22 @@ class _Prompt:
     statistics: PromptStatistics | None = None
 
 
+class Places:
+    """A set of places, a bit each: nearly all from 0 to the last are in it."""
+
+    BLOCK_BITS = 10
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, int] = {}
+
+    def add(self, place: int) -> bool:
+        """False for one that is there."""
+        number, bit = place >> self.BLOCK_BITS, 1 << (place & ((1 << self.BLOCK_BITS) - 1))
+        block = self._blocks.get(number, 0)
+        self._blocks[number] = block | bit
+        return not block & bit
+
+
 class PromptBook:
     """All prompts of a file, in one run. Lines with equal inputs are one prompt.
 
@@ -109,7 +126,7 @@ class PromptBook:
         self._keys = [prompt_key(spec.input) for spec in specs]
         self._prompts = {k: _Prompt(json.loads(s.input)) for k, s in zip(self._keys, specs, strict=True)}
         self._by_input = {spec.input: key for key, spec in zip(self._keys, specs, strict=True)}
-        self._places: set[int] = set()
+        self._places = Places()
         self._groups: dict[str, _Group] = {}
 
     def __len__(self) -> int:
@@ -127,9 +144,8 @@ class PromptBook:
 
     def ask(self, place: int, key: str) -> None:
         """A group was asked for; one that is known is not counted again."""
-        if place in self._places:
+        if not self._places.add(place):
             return
-        self._places.add(place)
         self.next_place = max(self.next_place, place + 1)
         prompt = self._prompts.get(key)
         if prompt is not None:
@@ -140,7 +156,7 @@ class PromptBook:
     def asked(self, metadata: dict[str, str]) -> None:
         """As `ask`, from the metadata of a task or of its rollout; one without a feeder's marks is passed over."""
         place, key = metadata.get(PLACE, ""), metadata.get(PROMPT)
-        if key is not None and place.isdecimal():
+        if key is not None and place.isdecimal() and len(place) <= LONGEST_PLACE:
             self.ask(int(place), key)
 
     def take(self, trajectory: Trajectory) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.schemas.records import AttemptEvent, TaskFacts
-from headrace.streams.ends import EndJudge, Verdict, is_end, judge, retry_follows
+from headrace.streams.ends import EndJudge, Verdict, begins, is_end, judge, retry_follows
 
 
 def event(
@@ -24,7 +24,7 @@ def event(
         delivery=delivery,
         type=type,
         final=final,
-        task=task,
+        task=task or (TaskFacts() if type == "started" else None),
         at=0,
     )
 
@@ -66,10 +66,20 @@ def test_zombie_of_a_lost_delivery_is_ignored():
 
 
 def test_final_end_without_attempt_closes_a_rollout_that_never_started():
-    seen, result = verdicts(event("cancelled", None, final=True))
+    seen, result = verdicts(event("cancelled", None, final=True, task=TaskFacts()))
     assert seen == [Verdict.CLOSES]
     assert result.chosen is None
     assert result.closing is not None
+
+
+def test_nothing_begins_with_an_event_that_does_not_tell_the_facts_of_its_task():
+    facts = TaskFacts(group_id="g")
+    without = AttemptEvent(rollout_id="ro", attempt_id="a1", type="started", at=0)
+    seen, result = verdicts(event("succeeded", final=True), without, event("heartbeat", task=facts))
+    assert seen == [Verdict.UNTOLD, Verdict.UNTOLD, Verdict.SIGN]
+    assert (result.attempts, result.facts, result.closed, result.ignored_ends) == ({}, None, False, 1)
+    assert result.read(event("succeeded", final=True, task=facts), 3) is Verdict.CLOSES
+    assert result.facts is facts
 
 
 def test_unresponsive_with_final_is_a_mark_and_activity_lifts_it():
@@ -114,6 +124,7 @@ EVENTS = st.builds(
     st.sampled_from([None, "a1", "a2", "a3"]),
     attempt=st.integers(1, 3),
     final=st.booleans(),
+    task=st.sampled_from([None, TaskFacts()]),
 )
 
 
@@ -123,6 +134,9 @@ def test_repeats_change_nothing_and_one_end_closes(events: list[AttemptEvent], d
     once = judge(log)
     repeated = [pair for i, pair in enumerate(log) for pair in (log[: i + 1] if data.draw(st.booleans()) else [pair])]
     assert judge(repeated) == once
+    told = [i for i, e in enumerate(events) if begins(e)]
+    assert bool(told) == (once.facts is not None)
+    events = events[told[0] :] if told else []
     closing = [e for e in events if e is once.closing]
     assert once.closed == bool(closing)
     if once.closing is not None:

@@ -4,11 +4,11 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from headrace.schemas.records import AttemptEvent, Reward, RolloutState, Span, Task, TaskConfig
+from headrace.schemas.records import AttemptEvent, Reward, RolloutState, Span, Task, TaskConfig, TaskFacts
 from headrace.streams.assembly.loop import AssemblyProcessor
 from headrace.streams.ends import EndJudge, judge
 from headrace.streams.lifecycle.loop import LifecycleProcessor
@@ -32,6 +32,7 @@ class World:
         self.assembler = MemoryLoop(self.log, lambda: AssemblyProcessor(SETTINGS, "a", log_reader=self.log))
         self.tasks: dict[str, Task] = {}
         self.started: set[str] = set()
+        self.begun: set[str] = set()
 
     def offset_of(self, rollout_id: str, attempt: int) -> int | None:
         """Where the Task of an attempt stands: nothing happens to an attempt before."""
@@ -68,6 +69,9 @@ class World:
         if rollout_id != STRAY and (offset is None or not self.may_begin(rollout_id, attempt, delivery)):
             return
         task = self.tasks.get(rollout_id)
+        begun = rollout_id in self.begun
+        if type_ == "started" or type_ in ENDS:
+            self.begun.add(rollout_id)
         if type_ == "started":
             self.started.add(rollout_id)
         event = AttemptEvent(
@@ -78,11 +82,9 @@ class World:
             type=type_,
             final=final and type_ in ENDS and type_ != "lost",
             complete=True,
-            task=facts_of(task, offset) if task is not None and type_ == "started" else None,
+            task=facts_of(task, offset) if task is not None and (type_ == "started" or not begun) else None,
             at=0,
         )
-        if rollout_id == STRAY and event.type in ENDS and event.final:
-            return  # the assembler, which reads no tasks, takes it for one of a task that never started
         self.log.write(event)
 
     def _span(self, rollout_id: str, number: int) -> None:
@@ -218,3 +220,71 @@ def test_every_reader_comes_to_the_same_states(steps: list[tuple[Any, ...]]):
     assert all(reason in ("unknown_rollout", "unknown_target") for reason, _ in letters)
     strays = sum(m.key() == STRAY.encode() for m in log.messages("attempts"))
     assert letters["unknown_rollout", STRAY] == strays
+
+
+ANY_EVENTS = st.builds(
+    AttemptEvent,
+    rollout_id=st.sampled_from(("r0", "r1")),
+    attempt_id=st.sampled_from(("1", "1", "2", None)),
+    attempt=SMALL,
+    delivery=SMALL,
+    type=st.sampled_from(("started", "heartbeat", "activity", "cancel_requested", *ENDS)),
+    final=st.booleans(),
+    complete=st.booleans(),
+    task=st.sampled_from(
+        (None, None, TaskFacts(group_id="g"), TaskFacts(offset=0, group_id="g"), TaskFacts(origin="external"))
+    ),
+    at=st.just(0),
+)
+ANY_TASKS = st.builds(
+    Task,
+    rollout_id=st.sampled_from(("r0", "r1")),
+    input=st.just("1"),
+    group_id=st.just("g"),
+    attempt=SMALL,
+    config=st.builds(TaskConfig, max_attempts=st.integers(1, 3), retry_condition=st.just(["failed"])),
+    enqueued_at=st.just(0),
+)
+ANY_STEPS = st.lists(
+    st.one_of(
+        ANY_EVENTS,
+        ANY_EVENTS,
+        ANY_TASKS,
+        st.builds(span, st.sampled_from(("r0", "r1")), SMALL),
+        st.builds(reward, st.sampled_from(("r0", "r1")), SMALL),
+        TURNS,
+        st.sampled_from((1, 1500, 61_000)),
+    ),
+    max_size=30,
+)
+
+
+def any_event(type_: str, *, final: bool = True, task: TaskFacts | None = None, attempt_id: str | None = "1") -> Any:
+    return AttemptEvent(rollout_id="r0", attempt_id=attempt_id, type=type_, final=final, task=task, at=0)
+
+
+@example([any_event("succeeded")])
+@example([any_event("cancelled", attempt_id=None)])
+@example([any_event("started"), any_event("succeeded")])
+@example([any_event("heartbeat", task=TaskFacts()), any_event("succeeded")])
+@example([Task(rollout_id="r0", input="1", enqueued_at=0), any_event("succeeded")])
+@example([any_event("succeeded"), Task(rollout_id="r0", input="1", enqueued_at=0), any_event("started")])
+@hypothesis_settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(ANY_STEPS)
+def test_a_terminal_state_is_a_trajectory_whatever_was_written(steps: list[Any]):
+    world = World()
+    log = world.log
+    for step in steps:
+        if isinstance(step, tuple):
+            world.do(step)  # type: ignore[arg-type]
+        elif isinstance(step, int):
+            log.now_ms += step
+        else:
+            log.write(step)
+    settle(world.lifecycle, world.assembler)
+
+    states = {r: s for r, s in log.last("rollouts").items() if s.status in TERMINAL}
+    trajectories = {t.rollout_id: t for t in log.records("triplets") if t.revision == 0}
+    assert len(trajectories) == sum(t.revision == 0 for t in log.records("triplets"))
+    assert trajectories.keys() == states.keys()
+    assert trajectories.keys() == {r for r, verdict in judged(log).items() if verdict.closed}

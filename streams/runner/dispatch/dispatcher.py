@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 
 from headrace.schemas.records import AttemptEvent, Task
+from headrace.streams.ended_ids import EndedIds
 from headrace.streams.ends import EndJudge, Verdict
-from headrace.streams.runner.dispatch.ended import EndedIds
 from headrace.streams.runner.dispatch.ledger import Ledger
 from headrace.streams.runner.dispatch.values import (
     Abandon,

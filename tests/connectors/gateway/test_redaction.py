@@ -8,7 +8,7 @@ import pytest
 
 from headrace.connectors.gateway.redaction import Redactor, load_hook, withhold
 from headrace.schemas.packing import pack_float32, pack_int32
-from headrace.schemas.records import AttemptEvent, Choice, ErrorInfo, ModelCall, Span, SpanStatus
+from headrace.schemas.records import AttemptEvent, Choice, ErrorInfo, ModelCall, Span, SpanStatus, TaskFacts
 from headrace.streams.assembly.records import RolloutRecords
 from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.trajectory import assemble
@@ -69,7 +69,7 @@ def as_text(span: Span) -> str:
 
 def reasons(span: Span) -> tuple[int, dict[str, int]]:
     records = RolloutRecords("r")
-    records.add_event(AttemptEvent(rollout_id="r", attempt_id="r-1", type="started", at=0), 0, 0)
+    records.add_event(AttemptEvent(rollout_id="r", attempt_id="r-1", type="started", task=TaskFacts(), at=0), 0, 0)
     records.add_span(span, 0, 0)
     event = AttemptEvent(rollout_id="r", attempt_id="r-1", type="succeeded", final=True, at=0)
     records.add_event(event, 1, 0)

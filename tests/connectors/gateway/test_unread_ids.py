@@ -10,7 +10,7 @@ from headrace.connectors.gateway.caller import identify
 from headrace.connectors.gateway.relay import Relay
 from headrace.connectors.gateway.request import read_request
 from headrace.connectors.gateway.spans import Observed, SpanMaker
-from headrace.schemas.records import AttemptEvent
+from headrace.schemas.records import AttemptEvent, TaskFacts
 from headrace.streams.assembly.records import RolloutRecords
 from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.trajectory import assemble
@@ -53,7 +53,7 @@ def dropped(answer: Answer) -> dict[str, int]:
     call = Observed(caller=identify("ro", "ro-1", {}), body=b"{}", started_at=1, ended_at=2)
     call.request, call.answer = REQUEST, answer
     records = RolloutRecords("ro")
-    records.add_event(AttemptEvent(rollout_id="ro", attempt_id="ro-1", type="started", at=0), 0, 0)
+    records.add_event(AttemptEvent(rollout_id="ro", attempt_id="ro-1", type="started", task=TaskFacts(), at=0), 0, 0)
     records.add_span(SpanMaker("gateway-1", "1")(call), 0, 1)
     ended = AttemptEvent(rollout_id="ro", attempt_id="ro-1", type="succeeded", final=True, at=0)
     records.add_event(ended, 1, 2)

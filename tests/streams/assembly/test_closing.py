@@ -1,6 +1,6 @@
 """When an ended rollout is closed, on a fake clock."""
 
-from headrace.schemas.records import AttemptEvent, Span
+from headrace.schemas.records import AttemptEvent, Span, TaskFacts
 from headrace.streams.assembly.closing import Closing, Step
 from headrace.streams.assembly.records import Positions, RolloutRecords
 
@@ -9,7 +9,7 @@ SETTLE = 5.0
 
 def ended(complete: bool) -> RolloutRecords:
     records = RolloutRecords("ro")
-    records.add_event(AttemptEvent(rollout_id="ro", attempt_id="a", type="started", at=0), 0, 100)
+    records.add_event(AttemptEvent(rollout_id="ro", attempt_id="a", type="started", task=TaskFacts(), at=0), 0, 100)
     end = AttemptEvent(rollout_id="ro", attempt_id="a", type="succeeded", final=True, complete=complete, at=0)
     records.add_event(end, 1, 1_000)
     return records

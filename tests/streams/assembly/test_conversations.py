@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headrace.schemas.packing import pack_int32
-from headrace.schemas.records import AttemptEvent, Choice, ModelCall, Span
+from headrace.schemas.records import AttemptEvent, Choice, ModelCall, Span, TaskFacts
 from headrace.streams.assembly.messages.message import openai_message
 from headrace.streams.assembly.messages.openai import chat_messages, request_messages, response_messages
 from headrace.streams.assembly.records import RolloutRecords
@@ -39,7 +39,7 @@ def gateway_span() -> Span:
 
 def test_gateway_calls_as_conversations():
     records = RolloutRecords("ro")
-    records.add_event(AttemptEvent(rollout_id="ro", attempt_id="at", type="started", at=0), 0, 0)
+    records.add_event(AttemptEvent(rollout_id="ro", attempt_id="at", type="started", task=TaskFacts(), at=0), 0, 0)
     records.add_span(gateway_span(), 0, 1)
     records.add_event(AttemptEvent(rollout_id="ro", attempt_id="at", type="succeeded", final=True, at=0), 1, 2)
     trajectory = assemble(records, AssemblySettings(conversations=True), assembled_at=0)

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from headrace.schemas.packing import unpack_offsets
-from headrace.schemas.records import AttemptEvent, Reward, Span
+from headrace.schemas.records import AttemptEvent, Reward, Span, TaskFacts
 from headrace.streams.assembly.memory import OPEN_SECONDS, PartitionMemory
 from headrace.streams.assembly.records import LoggedReward
 from headrace.streams.kafka.transactional import LogEntry
@@ -66,7 +66,8 @@ def test_freed_records_stay_known_by_their_offsets():
     rollout = memory.rollout("a", entry("spans", 3))
     rollout.records.add_span(span(1), 3, 0)
     rollout.records.add_reward(reward(1), 6, 0)
-    rollout.records.add_event(AttemptEvent(rollout_id="a", attempt_id="a-1", type="started", at=0), 2, 0)
+    start = AttemptEvent(rollout_id="a", attempt_id="a-1", type="started", task=TaskFacts(), at=0)
+    rollout.records.add_event(start, 2, 0)
     rollout.free()
     assert rollout.freed
     assert not rollout.records.spans

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.schemas.records import AttemptEvent, Span, SpanStatus, Trajectory
+from headrace.schemas.records import AttemptEvent, Span, SpanStatus, TaskFacts, Trajectory
 from headrace.streams.assembly.messages.read import read_conversation
 from headrace.streams.assembly.records import RolloutRecords
 from headrace.streams.assembly.reward_forms import read_rewards
@@ -55,7 +55,7 @@ def spans(draw: st.DrawFn) -> list[Span]:
 
 def rollout(given_spans: list[Span]) -> RolloutRecords:
     records = RolloutRecords("ro")
-    records.add_event(AttemptEvent(rollout_id="ro", attempt_id="at", type="started", at=0), 0, 0)
+    records.add_event(AttemptEvent(rollout_id="ro", attempt_id="at", type="started", task=TaskFacts(), at=0), 0, 0)
     for offset, span in enumerate(given_spans):
         records.add_span(span, offset, offset)
         for reward in read_rewards(span, span_attributes(span)).rewards:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from headrace.schemas.packing import pack_int32
-from headrace.schemas.records import AttemptEvent, Choice, ModelCall, Span, Trajectory
+from headrace.schemas.records import AttemptEvent, Choice, ModelCall, Span, TaskFacts, Trajectory
 from headrace.streams.assembly.records import RolloutRecords
 from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.trajectory import assemble
@@ -59,7 +59,7 @@ def span(span_id: str, source: str, at: int, end: int, attributes: dict[str, Any
 
 def assembled(*spans: Span) -> Trajectory:
     records = RolloutRecords("ro")
-    records.add_event(AttemptEvent(rollout_id="ro", attempt_id="at", type="started", at=0), 0, 0)
+    records.add_event(AttemptEvent(rollout_id="ro", attempt_id="at", type="started", task=TaskFacts(), at=0), 0, 0)
     for offset, one in enumerate(spans):
         records.add_span(one, offset, 1)
     records.add_event(AttemptEvent(rollout_id="ro", attempt_id="at", type="succeeded", final=True, at=0), 1, 2)

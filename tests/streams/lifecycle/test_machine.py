@@ -29,6 +29,8 @@ def task(*, attempt: int = 1, max_attempts: int = 1, retry: tuple[str, ...] = ()
 
 
 def event(type: str, attempt_id: str | None = "a1", *, attempt: int = 1, **more: object) -> AttemptEvent:
+    if type == "started":
+        more.setdefault("task", TaskFacts())
     return AttemptEvent(rollout_id="ro", attempt_id=attempt_id, attempt=attempt, type=type, at=0, **more)  # type: ignore[arg-type]
 
 

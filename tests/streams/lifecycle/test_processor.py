@@ -28,6 +28,8 @@ def task(rollout_id: str = "ro", **config: Any) -> Task:
 
 def event(type: str, rollout_id: str = "ro", *, attempt: int = 1, delivery: int = 1, **more: Any) -> AttemptEvent:
     attempt_id = f"{rollout_id}-{attempt}-{delivery}" if attempt else None
+    if type == "started":
+        more.setdefault("task", TaskFacts())
     return AttemptEvent(
         rollout_id=rollout_id, attempt_id=attempt_id, attempt=attempt, delivery=delivery, type=type, at=0, **more
     )
@@ -240,11 +242,31 @@ def test_a_retry_whose_task_is_gone_fails():
 
 def test_ends_before_their_task_wait_for_it_and_strays_are_refused():
     log, loop = lifecycle()
-    log.write(event("succeeded", final=True), event("heartbeat", "stray"), task())
+    log.write(event("succeeded", final=True, task=TaskFacts()), event("heartbeat", "stray"), task())
     loop.read(only="attempts")
     until_quiet(loop)
     assert status(log) == "succeeded"
     assert log.reasons() == [("unknown_rollout", "stray")]
+
+
+def test_an_end_that_does_not_say_of_which_task_it_is_ends_nothing():
+    log, loop = lifecycle()
+    log.write(task(), event("succeeded", final=True), event("succeeded", "stray", final=True))
+    until_quiet(loop)
+    assert status(log) == "queuing"
+    assert sorted(log.reasons()) == [("no_task_facts", "ro"), ("unknown_rollout", "stray")]
+
+
+def test_an_end_without_an_attempt_tells_the_facts_of_a_task_that_is_gone():
+    log, loop = lifecycle()
+    log.write(task(), event("started"), event("lost"))
+    until_quiet(loop)
+    log.delete_before("tasks", {0: 1})
+    log.write(event("cancel_requested", attempt=0))
+    until_quiet(loop)
+    assert status(log) == "cancelled"
+    (end,) = written(log, "cancelled")
+    assert (end.attempt_id, end.task) == (None, TaskFacts(group_id="g", input="null"))
 
 
 def test_ten_thousand_duplicates_change_nothing():

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from headrace.schemas.records import AttemptEvent, Task, TaskConfig
+from headrace.schemas.records import AttemptEvent, Task, TaskConfig, TaskFacts
 from headrace.streams.lifecycle.machine import Rollout, apply_event, from_task
 from headrace.streams.lifecycle.timers import SECOND, Limits, event_of, overdue, silent
 
@@ -15,7 +15,7 @@ def rollout(*types: str, **config: object) -> Rollout:
     """Enqueued at 0 s; events at 10 s, 20 s, ..."""
     made = from_task(Task(rollout_id="ro", input="1", config=TaskConfig(**config), enqueued_at=0), 0, 0)  # type: ignore[arg-type]
     for offset, type_ in enumerate(types):
-        event = AttemptEvent(rollout_id="ro", attempt_id="a", type=type_, at=0)
+        event = AttemptEvent(rollout_id="ro", attempt_id="a", type=type_, task=TaskFacts(), at=0)
         apply_event(made, event, offset, (offset + 1) * 10 * SECOND)
     return made
 

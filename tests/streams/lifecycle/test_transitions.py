@@ -226,6 +226,7 @@ def event(text: str, config: TaskConfig) -> AttemptEvent:
         delivery=int(delivery or 1),
         type=name,
         final=final and name in {*ENDS, "unresponsive"},
+        task=TaskFacts(),
         at=0,
     )
 

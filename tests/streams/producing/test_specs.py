@@ -74,8 +74,12 @@ def test_what_json_cannot_say_is_refused(value: object) -> None:
 
 def test_budget_counts_each_rollout_once_and_only_its_own_run() -> None:
     budget = RunBudget("run")
+    budget.pass_over("other's", 1)
     for rollout_id in ("a", "b", "b", "c"):
-        budget.add(rollout_id)
+        budget.add(rollout_id, 1)
+    assert budget.knows(b"other's")
+    assert budget.knows(b"a")
+    assert not budget.knows(b"d")
     budget.decide(step(2))
     budget.decide(step(1))  # an older one, read again
     budget.decide(step(9, "other"))
@@ -86,7 +90,7 @@ def test_budget_counts_each_rollout_once_and_only_its_own_run() -> None:
     budget.decide(step(2, goal_reached=1.0))
     assert budget.finished
     for n in range(20):
-        budget.add(str(n))
+        budget.add(str(n), 1)
     assert budget.groups(bound, 1) == 0
 
 
@@ -96,11 +100,24 @@ def test_never_more_undecided_than_the_bound(window: int, staleness: int, decisi
     for more in decisions:
         for _ in range(budget.groups(bound, 3) * 3):
             made += 1
-            budget.add(str(made))
+            budget.add(str(made), 1)
         assert budget.undecided <= bound.rollouts
         assert budget.undecided > bound.rollouts - 3
         decided = min(made, decided + more)
         budget.decide(step(decided))
+
+
+def test_a_million_rollouts_are_counted_and_those_of_an_age_remembered() -> None:
+    budget, hour, age = RunBudget("run"), 3_600_000, 24 * 3_600_000
+    for n in range(1_000_000):
+        budget.add(str(n), n * hour // 10_000)  # a hundred hours
+        if n % 10_000 == 0:
+            budget.forget(age)
+    budget.forget(age)
+    assert budget.rollouts == 1_000_000
+    assert 240_000 <= budget.remembered <= 270_000
+    budget.add("999999", 100 * hour)
+    assert budget.rollouts == 1_000_000
 
 
 def test_bound_of_a_manifest() -> None:

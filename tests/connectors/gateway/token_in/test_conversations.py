@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from headrace.schemas.packing import unpack_int32
-from headrace.schemas.records import AttemptEvent, Span
+from headrace.schemas.records import AttemptEvent, Span, TaskFacts
 from headrace.streams.assembly.records import RolloutRecords
 from headrace.streams.assembly.settings import AssemblySettings
 from headrace.streams.assembly.trajectory import assemble
@@ -75,7 +75,8 @@ def rows_of(spans: list[Span]) -> tuple[int, dict[str, int], int]:
     """How many rows, why they begin, and how many responses they train."""
     rollout, attempt = spans[0].rollout_id, spans[0].attempt_id
     records = RolloutRecords(rollout)
-    records.add_event(AttemptEvent(rollout_id=rollout, attempt_id=attempt, type="started", at=0), 0, 0)
+    start = AttemptEvent(rollout_id=rollout, attempt_id=attempt, type="started", task=TaskFacts(), at=0)
+    records.add_event(start, 0, 0)
     for offset, span in enumerate(spans):
         records.add_span(span, offset, 1)
     ended = AttemptEvent(rollout_id=rollout, attempt_id=attempt, type="succeeded", final=True, at=0)

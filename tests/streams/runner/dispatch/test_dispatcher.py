@@ -1,6 +1,6 @@
 """The dispatcher against a small model of the log: one partition, other workers, rebalances and lost leases."""
 
-from headrace.schemas.records import AttemptEvent, Task, TaskConfig
+from headrace.schemas.records import AttemptEvent, Task, TaskConfig, TaskFacts
 from headrace.streams.ends import judge
 from headrace.streams.runner.dispatch.dispatcher import Dispatcher
 from headrace.streams.runner.dispatch.values import Abandon, Cancel, GiveUp, Happened, Start, Withdraw, attempt_id_of
@@ -19,6 +19,7 @@ def event(rollout_id: str, kind: str, *, attempt: int = 1, delivery: int = 1, fi
         attempt=attempt,
         delivery=delivery,
         type=kind,
+        task=TaskFacts() if kind == "started" else None,
         final=final and kind in ("succeeded", "failed", "cancelled", "timeout"),
         at=0,
     )

@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from headrace.schemas.records import AttemptEvent, Task, TaskConfig
+from headrace.schemas.records import AttemptEvent, Task, TaskConfig, TaskFacts
 from headrace.streams.ends import EndJudge, judge
 from headrace.streams.runner.dispatch.dispatcher import Dispatcher
 from headrace.streams.runner.dispatch.values import GiveUp, Happened, Start, Withdraw, attempt_id_of
@@ -51,6 +51,7 @@ class Log:
                 attempt=task.attempt,
                 delivery=delivery,
                 type=kind,
+                task=TaskFacts() if kind == "started" or not delivery else None,
                 final=final,
                 lost_reason=reason,
                 worker_id=worker_id,

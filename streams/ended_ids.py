@@ -25,6 +25,10 @@ class EndedIds:
         """Remembers an id whose rollout ended at a time; of two times the later counts."""
         self._add(hash(rollout_id.encode()), at)
 
+    def add_key(self, key: bytes, at: int) -> None:
+        """As `add`, of an id as it stands in the key of a message."""
+        self._add(hash(key), at)
+
     def add_keys(self, keys: Mapping[bytes, int]) -> None:
         """Remembers ids as they stand in the keys of messages, with their ends."""
         for key, at in keys.items():
@@ -44,7 +48,11 @@ class EndedIds:
             self._hashes, self._hours = self._hashes[kept], self._hours[kept]
 
     def __contains__(self, rollout_id: str) -> bool:
-        number = hash(rollout_id.encode())
+        return self.has_key(rollout_id.encode())
+
+    def has_key(self, key: bytes) -> bool:
+        """Whether the id is there that stands in the key of a message."""
+        number = hash(key)
         if number in self._recent:
             return True
         if not self._hashes.size:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.schemas.records import AttemptEvent, Task
-from headrace.streams.runner.dispatch import ended
+from headrace.schemas.records import AttemptEvent, Task, TaskFacts
+from headrace.streams import ended_ids
+from headrace.streams.ended_ids import HOUR_MS, EndedIds
 from headrace.streams.runner.dispatch.dispatcher import CAUGHT_UP_MS, Dispatcher
-from headrace.streams.runner.dispatch.ended import HOUR_MS, EndedIds
 from headrace.streams.runner.dispatch.values import Happened, Start
 
 P = 0
@@ -19,7 +19,7 @@ AGE = 3 * HOUR_MS
 @pytest.fixture(autouse=True, scope="module")
 def _merge_often() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ended, "MERGE_AT", 4)
+        patch.setattr(ended_ids, "MERGE_AT", 4)
         yield
 
 
@@ -54,7 +54,7 @@ def test_what_ended_in_an_hour_that_is_over_is_forgotten_and_nothing_else(steps:
 
 def end_of(rollout_id: str) -> AttemptEvent:
     return AttemptEvent(
-        rollout_id=rollout_id, attempt_id=f"{rollout_id}-1", attempt=1, type="succeeded", final=True, at=0
+        rollout_id=rollout_id, attempt_id=f"{rollout_id}-1", type="succeeded", final=True, task=TaskFacts(), at=0
     )
 
 
