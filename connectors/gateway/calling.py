@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from headrace.connectors.gateway.engines import Engine, Engines
-from headrace.connectors.gateway.errors import GATEWAY_TIMEOUT, UNAVAILABLE, CallError, EngineRefusal, garbage
+from headrace.connectors.gateway.errors import GATEWAY_TIMEOUT, CallError, EngineRefusal, garbage, unavailable
 from headrace.connectors.gateway.retry_after import seconds_of
 from headrace.connectors.gateway.settings import GatewaySettings
 from headrace.connectors.gateway.spans import Observed
@@ -40,8 +40,8 @@ class EngineCalls:
         while True:
             engine = await self._engines.acquire(model, deadline, rollout_id)
             if engine is None:
-                raise refusal or CallError(
-                    UNAVAILABLE, "engine_unavailable", f"no engine answered within {self._wait:g} s; is one up?"
+                raise refusal or unavailable(
+                    "engine_unavailable", f"no engine answered within {self._wait:g} s; is one up?"
                 )
             try:
                 await self._ask(call, engine, ask)
@@ -65,7 +65,7 @@ class EngineCalls:
             except ConnectionLost as error:
                 # Once more, since an idle connection may close just as a call takes it; twice may be the call's fault.
                 if lost or call.first_chunk_at:
-                    raise CallError(UNAVAILABLE, "engine_lost", f"the engine went away: {error}") from error
+                    raise unavailable("engine_lost", f"the engine went away: {error}") from error
                 lost = True
             except MalformedAnswerError as error:
                 raise garbage(f"the engine's answer is no HTTP: {error}") from error

@@ -20,6 +20,7 @@ BAD_GATEWAY = 502
 UNAVAILABLE = 503
 GATEWAY_TIMEOUT = 504
 STATUS_END = 600
+RETRY_AFTER = "1"  # seconds: a call waits here itself, for engines and for brokers
 
 
 class CallError(HeadraceError):
@@ -70,6 +71,11 @@ class EngineRefusal(CallError):
 
     def body(self) -> bytes:
         return self.given or super().body()
+
+
+def unavailable(code: str, message: str) -> CallError:
+    """What the call needs is away; the same call may be made again."""
+    return CallError(UNAVAILABLE, code, message, retry_after=RETRY_AFTER)
 
 
 def garbage(message: str) -> CallError:

@@ -21,10 +21,10 @@ from headrace.connectors.gateway.errors import (
     OK,
     SERVER_ERROR,
     STATUS_END,
-    UNAVAILABLE,
     CallError,
     engine_refusal,
     garbage,
+    unavailable,
 )
 from headrace.connectors.gateway.operations import Operation
 from headrace.connectors.gateway.providers.provided import ProviderCalls
@@ -246,7 +246,7 @@ class _Passing:
                 else:
                     relay.gathering.add(chunk)
         if not relay.gathering.finished:
-            raise CallError(UNAVAILABLE, "engine_lost", "the provider's stream ended before the answer did")
+            raise unavailable("engine_lost", "the provider's stream ended before the answer did")
 
     async def _pass(self, call: Observed, relay: Relay, data: bytes) -> None:
         assert call.request is not None

@@ -66,8 +66,7 @@ class GatheredChoice:
         logprobs: Any = get("logprobs")
         if logprobs is not None:
             if isinstance(logprobs, dict):
-                spoken: Fields = logprobs
-                self._add_logprobs(spoken)
+                self._add_logprobs(cast(Fields, logprobs))
             if not self._wants_logprobs:
                 choice["logprobs"] = None
         reason: Any = get("finish_reason")
@@ -78,11 +77,8 @@ class GatheredChoice:
         if self._is_text:
             said = self._add_text("text", get("text"))
         else:
-            given: Any = get("delta")
-            said = False
-            if isinstance(given, dict):
-                delta: Fields = given
-                said = self._add_delta(delta)
+            delta: Any = get("delta")
+            said = isinstance(delta, dict) and self._add_delta(cast(Fields, delta))
         if len(choice) > _USUAL:
             for name in choice.keys() - {"index", "delta", "text", "logprobs", "finish_reason", "token_ids"}:
                 self._other[name] = choice[name]

@@ -5,7 +5,7 @@ import logging
 from collections import Counter
 from datetime import timedelta
 
-from headrace.connectors.gateway.errors import BAD_GATEWAY, TOO_LARGE, UNAVAILABLE, CallError
+from headrace.connectors.gateway.errors import BAD_GATEWAY, TOO_LARGE, CallError, unavailable
 from headrace.connectors.gateway.redaction import Redactor
 from headrace.connectors.gateway.spans import Observed, SpanMaker
 from headrace.connectors.gateway.spool import Spool
@@ -17,6 +17,9 @@ from headrace.streams.kafka.messages import Headers, OutMessage
 from headrace.streams.tracecontext import format_traceparent
 
 log = logging.getLogger(__name__)
+
+# A gateway that is to end waits so long for acknowledgements: another one may answer the call that is made again.
+LAST_SECONDS = 2.0
 
 
 class Recorder:
@@ -45,7 +48,16 @@ class Recorder:
         self._spool, self._spool_after = spool, min(wait, spool_after).total_seconds()
         self._producer, self._spans, self._wait = producer, spans, wait.total_seconds()
         self._redactor = redactor or Redactor(None)
+        self._waiting: set[asyncio.Timeout] = set()
         self.counters: Counter[str] = Counter()
+
+    def hurry(self) -> None:
+        """The gateway is about to end: what waits for brokers that are away is told so soon."""
+        self._wait = min(self._wait, LAST_SECONDS)
+        deadline = asyncio.get_running_loop().time() + self._wait
+        for waiting in self._waiting:
+            if not waiting.expired():
+                waiting.reschedule(min(deadline, waiting.when() or deadline))
 
     async def record(self, call: Observed) -> None:
         """Returns when the brokers have the span.
@@ -79,14 +91,18 @@ class Recorder:
             message = self._producer.message.whole(span, headers)
             if self._producer.message.fits(message):  # another one goes by claim-check, and needs its store
                 return await self._send_or_spool(message, self._spool)
+        waiting = asyncio.timeout(self._wait)
+        self._waiting.add(waiting)
         try:
-            async with asyncio.timeout(self._wait):
+            async with waiting:
                 await self._producer.send(span, headers)
         except TimeoutError as error:
             message = f"no broker acknowledged the span within {self._wait:g} s"
-            raise CallError(UNAVAILABLE, "broker_unavailable", message) from error
+            raise unavailable("broker_unavailable", message) from error
         except DeliveryError as error:
-            raise CallError(UNAVAILABLE, "broker_unavailable", f"the span was not written: {error}") from error
+            raise unavailable("broker_unavailable", f"the span was not written: {error}") from error
+        finally:
+            self._waiting.discard(waiting)
 
     async def _send_or_spool(self, message: OutMessage, spool: Spool) -> None:
         """Returns when the brokers have it, or the spool. While anything is in the spool, the brokers are away."""
@@ -98,5 +114,5 @@ class Recorder:
             except (TimeoutError, DeliveryError):
                 log.info("no broker takes spans: they are spooled")
         if not spool.append(message):
-            raise CallError(UNAVAILABLE, "broker_unavailable", "no broker takes the span, and the spool is full")
+            raise unavailable("broker_unavailable", "no broker takes the span, and the spool is full")
         self.counters["spooled"] += 1

@@ -113,6 +113,7 @@ async def run_gateway(
             await watching
         finally:
             watching.cancel()
+            recorder.hurry()
             await announcer.stop()
             await server.stop()
             if sending is not None:

@@ -5,6 +5,7 @@ import itertools
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -262,6 +263,12 @@ class AckedProducer:
         self._loop.call_soon_threadsafe(self._wake, reports)
         self._loop.call_soon_threadsafe(self._send_again)
 
+    def _give_up(self) -> None:
+        """What is not acknowledged has a report all the same."""
+        self._producer.purge()
+        with suppress(KafkaException):
+            self._producer.flush(LAST_REPORTS_SECONDS)
+
     def _send_again(self) -> None:
         again, self._again = self._again, []
         for unsent in sorted(again, key=_place):
@@ -281,7 +288,7 @@ class AckedProducer:
                 future.set_exception(DeliveryError(f"{sent.topic()}: {error.str()}"))
 
     async def close(self, timeout: float = 10.0) -> int:
-        """Waits until what was sent is acknowledged; the number of records that were not."""
+        """Waits until what was sent is acknowledged; the number of records that were not, which are logged."""
         if self._claiming:
             await asyncio.wait(self._claiming, timeout=timeout)
         try:
@@ -291,8 +298,15 @@ class AckedProducer:
             left = len(self._producer)
         self._closing.set()
         await asyncio.to_thread(self._thread.join, POLL_SECONDS * 5)
+        if left:
+            await asyncio.to_thread(self._give_up)
         reports, self._reports = self._reports, []
         self._wake(reports)
+        lost = Counter(unsent[1].topic for _, unsent, error, _ in reports if error is not None)
+        lost.update(message.topic for _, message, _ in self._again)
+        if lost:
+            names = ", ".join(f"{count} of {topic}" for topic, count in sorted(lost.items()))
+            log.error("%s: records that no broker has acknowledged are given up: %s", self._client_id, names)
         for _, message, future in self._again:
             if not future.done():
                 future.set_exception(DeliveryError(f"{message.topic}: the producer was closed"))

@@ -126,8 +126,8 @@ async def test_no_engine_is_unavailable(start_gateway: StartGateway, announced: 
     if announced:
         await gateway.announce(NOBODY)
     began = time.monotonic()
-    status, body, _ = await gateway.chat()
-    assert (status, body["error"]["code"]) == (503, "engine_unavailable")
+    status, body, headers = await gateway.chat()
+    assert (status, body["error"]["code"], headers["Retry-After"]) == (503, "engine_unavailable", "1")
     assert time.monotonic() - began >= 0.6
     assert (await gateway.span()).llm.error.type == "engine_unavailable"
 
@@ -253,13 +253,13 @@ async def test_without_a_broker_no_call_is_answered_and_no_span_is_lost(
     assert (await gateway.chat())[0] == 200
     os.kill(kafka.pid, signal.SIGSTOP)
     try:
-        status, body, _ = await gateway.chat()
+        status, body, headers = await gateway.chat()
         waiting = asyncio.create_task(gateway.chat())
         done, _ = await asyncio.wait({waiting}, timeout=1)
         assert not done
     finally:
         os.kill(kafka.pid, signal.SIGCONT)
-    assert (status, body["error"]["code"]) == (503, "broker_unavailable")
+    assert (status, body["error"]["code"], headers["Retry-After"]) == (503, "broker_unavailable", "1")
     assert (await waiting)[0] == 200
     assert len(await gateway.spans()) == 3
 
