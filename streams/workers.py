@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Callable
 from importlib.metadata import version
-from math import inf
 
 import msgspec
 
 from headrace.schemas.records import Record, WorkerState
+from headrace.streams.hearing import Hearing
 from headrace.streams.kafka.acked_producer import AckedProducer, DeliveryError
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.kafka.follower import TopicFollower
@@ -110,24 +110,26 @@ class WorkerAnnouncer:
 
 
 class Workers:
-    """The live workers, as a follower of the workers topic sees them; may be asked from any thread."""
+    """The live workers, as a follower of the workers topic sees them; may be asked from any thread.
+
+    Who asks for longer than a moment should announce itself too: while nobody is heard, all count as they were.
+    """
 
     def __init__(
         self, settings: Settings, *, client_id: str, changed: Callable[[WorkerState], None] | None = None
     ) -> None:
-        self._silence = settings.heartbeat * MISSED_HEARTBEATS
+        self._heartbeat = settings.heartbeat.total_seconds()
         self._states: dict[str, tuple[WorkerState, float]] = {}
         self._lock = threading.Lock()
-        self._following = False
-        self._last = -inf  # when the last record came, once all of the past is read
+        self._hearing: Hearing | None = None  # once all of the past is read
         self._changed = changed
         self._follower = TopicFollower(settings, "workers", self._handle, client_id=client_id)
 
     def start(self) -> "Workers":
         """Starts following; returns when the topic was read to its end."""
         self._follower.start()
-        self._last = time.monotonic()
-        self._following = True
+        with self._lock:
+            self._hearing = Hearing(self._heartbeat, time.monotonic())
         return self
 
     def close(self) -> None:
@@ -136,9 +138,10 @@ class Workers:
 
     def live(self, kind: str, policy: str | None = None) -> list[WorkerState]:
         """Workers of a kind that have announced themselves lately, oldest first."""
+        silence = self._heartbeat * MISSED_HEARTBEATS
         now = time.monotonic()
-        silence = self._silence.total_seconds()
         with self._lock:
+            now = self._hearing.time(now) if self._hearing else now
             states = [s for s, seen in self._states.values() if now - seen < silence]
         found = [s for s in states if s.kind == kind and s.status != GONE and (policy is None or s.policy == policy)]
         return sorted(found, key=lambda s: (s.started_at, s.worker_id))
@@ -149,10 +152,11 @@ class Workers:
         # What an earlier process wrote long ago counts from its own time, not from when it is read here. While the
         # topic is followed, a record is no older than the one before it: clocks of brokers and machines may differ.
         now = time.monotonic()
-        age = max(0.0, min(time.time() - message.timestamp()[1] / 1000, now - self._last))
-        if self._following:
-            self._last = now
+        age = max(0.0, time.time() - message.timestamp()[1] / 1000)
         with self._lock:
+            if self._hearing:
+                age = min(age, self._hearing.heard(now))
+                now = self._hearing.time(now)
             self._states[record.worker_id] = (record, now - age)
         if self._changed:
             self._changed(record)
