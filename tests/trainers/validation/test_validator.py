@@ -1,7 +1,7 @@
 """Validation on a real broker: tasks that pin a version, its score, and the end when it gets no better."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
@@ -13,12 +13,29 @@ from headrace.streams.kafka.follower import TopicFollower
 from headrace.streams.kafka.messages import Message, MessageMaker
 from headrace.streams.producing import TaskSpec
 from headrace.streams.settings import Settings
+from headrace.trainers.metrics.follower import MetricsFollower
+from headrace.trainers.metrics.names import is_fixed
 from headrace.trainers.validation.scores import EarlyStop, Score
 from headrace.trainers.validation.validator import Validator
 from tests.trainers.pipeline import produce
 
 pytestmark = pytest.mark.kafka
+NAMES = {"val/reward", "val/pass@1", "val/pass@2", "val/rollouts", "val/unrewarded", "val/exact"}
 SPECS = [TaskSpec(input='"easy"'), TaskSpec(input='"hard"')]
+
+
+class Shown:
+    """What a curve is drawn of, by step."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, dict[str, float]] = {}
+
+    def write(self, values: Mapping[str, float], step: int, seconds: float) -> None:
+        assert step not in self.found
+        self.found[step] = dict(values)
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def publish(settings: Settings, version: int, run_id: str = "run") -> None:
@@ -94,6 +111,11 @@ def test_from_the_newest_version_until_it_gets_no_better(settings: Settings) -> 
         assert all(s.exact == 1.0 and (s.tasks, s.rollouts) == (2, 4) for s in scores)
         assert {t.mode for t in tasks} == {"val"}
         assert {t.run_id for t in tasks} == {None}
+        shown = Shown()
+        assert MetricsFollower(settings, "run", [shown], passed=1.0).run(threading.Event(), once=True)
+        assert shown.found == {s.version: s.metrics() for s in scores}
+        assert {name for values in shown.found.values() for name in values} == NAMES
+        assert all(is_fixed(name) for name in NAMES)
         again: list[Score] = []
         validator(settings, again.append, versions=[6, 4, 6]).run(threading.Event())
         assert [(s.version, s.reward) for s in again] == [(6, 0.75), (4, 0.5)]
