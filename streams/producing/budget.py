@@ -9,8 +9,8 @@ from headrace.schemas.records import RunManifest, TrainingStep
 from headrace.streams.ended_ids import HOUR_MS, EndedIds
 from headrace.streams.errors import SettingsError
 
-GOAL_REACHED = "goal_reached"
-"""The metric by which a trainer says that it wants no more."""
+FINISHED = ("goal_reached", "run/finished")
+"""The metrics by which a trainer says that it wants no more: its goal is reached, or its last step is trained."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class RunBudget:
         if step.run_id != self.run_id:
             return
         self.decided = max(self.decided, step.decided)
-        self.finished |= step.metrics.get(GOAL_REACHED, 0.0) > 0
+        self.finished |= any(step.metrics.get(name, 0.0) > 0 for name in FINISHED)
 
     def groups(self, bound: Bound, group_size: int) -> int:
         """Whole groups that fit below the bound now."""
