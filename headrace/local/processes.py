@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ STOP_SECONDS = 15.0
 POLL_SECONDS = 0.05
 TAIL_LINES = 15
 LINES = 16  # of what a part prints: an agent prints what it likes, for as long as it runs
+FULL_BYTES = 1 << 20
 LAST = 9
 """The stop order of what all others need to end well: Kafka."""
 
@@ -263,6 +265,8 @@ class Processes:
     def failure(self, running: Running) -> str:
         """What a dead part said last."""
         lines = running.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+        if shutil.disk_usage(self._logs).free < FULL_BYTES:  # the log may say nothing for the same reason
+            lines.append(f"the disk of {self._logs} is full")
         code = running.process.returncode
         return f"{running.part.name} ended with exit code {code}; the end of {running.log}:\n" + "\n".join(lines)
 

@@ -177,7 +177,7 @@ class ByWeight:
         given = self._curriculum([book[prompt] for prompt in range(len(book))])
         try:
             weights = [float(weight) for weight in given]
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise CurriculumError(f"the curriculum returned {given!r:.80}: return a list of numbers") from error
         if len(weights) != len(book):
             raise CurriculumError(f"the curriculum returned {len(weights)} weights; return one for each prompt")

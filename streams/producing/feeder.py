@@ -143,6 +143,8 @@ class Feeder:
             # What was asked for before places stood in the metadata is known by its number alone.
             place = max(book.next_place, self._budget.rollouts // self._group_size)
             chosen = self._chooser(place, groups, book)
+            if chosen[0].place - place >= len(self._specs):
+                log.warning("All prompts are solved: the run is asked for those whose turn comes again")
             for choice in chosen:
                 book.ask(choice.place, book.key(choice.prompt))
             specs = [(self._specs[c.prompt], {PLACE: str(c.place), PROMPT: book.key(c.prompt)}) for c in chosen]

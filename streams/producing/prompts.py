@@ -5,7 +5,7 @@ from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from math import fsum
+from math import fsum, isfinite
 from typing import Any
 
 from headrace.schemas.records import Trajectory
@@ -39,7 +39,7 @@ class GroupResult:
     @property
     def mean(self) -> float | None:
         """Of the rewards; None without any."""
-        return fsum(self.rewards) / len(self.rewards) if self.rewards else None
+        return _mean(self.rewards) if self.rewards else None
 
     @property
     def varies(self) -> bool:
@@ -59,7 +59,7 @@ class PromptStatistics:
         groups: those that have ended.
         recent: the newest of them, at most `RECENT`, in the order in which they ended.
         mean: of the rewards in `recent`; None without any.
-        variance: of them, population variance; None without any.
+        variance: of them, population variance, infinite where no float holds it; None without any.
         version: newest policy version that generated in `recent`.
     """
 
@@ -171,7 +171,8 @@ class PromptBook:
                 return  # its group is none of the recent ones any more
             group = self._groups[group_id] = _Group()
         ended = len(group.rewards) >= trajectory.group_size
-        group.rewards[trajectory.sample_index] = trajectory.final_reward
+        reward = trajectory.final_reward
+        group.rewards[trajectory.sample_index] = reward if reward is None or isfinite(reward) else None
         if trajectory.policy_version is not None:
             group.version = max(group.version or 0, trajectory.policy_version.max)
         if trajectory.revision == 0:
@@ -186,7 +187,7 @@ class PromptBook:
     def _statistics(self, index: int, prompt: _Prompt) -> PromptStatistics:
         recent = tuple(self._groups[group_id].result() for _, group_id in prompt.recent)
         rewards = [reward for result in recent for reward in result.rewards]
-        mean = fsum(rewards) / len(rewards) if rewards else None
+        mean = _mean(rewards) if rewards else None
         return PromptStatistics(
             index=index,
             input=prompt.input,
@@ -195,6 +196,14 @@ class PromptBook:
             groups=prompt.groups,
             recent=recent,
             mean=mean,
-            variance=None if mean is None else fsum((r - mean) ** 2 for r in rewards) / len(rewards),
+            variance=None if mean is None else _mean([(r - mean) * (r - mean) for r in rewards]),
             version=max((r.version for r in recent if r.version is not None), default=None),
         )
+
+
+def _mean(values: Sequence[float]) -> float:
+    """An agent may give the largest float there is for a reward, and no sum of two holds that."""
+    try:
+        return fsum(values) / len(values)
+    except OverflowError:
+        return fsum(value / len(values) for value in values)

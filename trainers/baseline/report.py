@@ -54,7 +54,7 @@ def report_of(tasks: Sequence[Sequence[Sample]], *, passing: float, ks: Sequence
         "rewarded": len(rewards),
         "reward": mean,
         "reward_zero": sum(rewards) / len(samples) if samples else None,
-        "std": None if mean is None else math.sqrt(sum((r - mean) ** 2 for r in rewards) / len(rewards)),
+        "std": None if mean is None else math.sqrt(sum((r - mean) * (r - mean) for r in rewards) / len(rewards)),
         **rates,
         "statuses": dict(sorted(Counter(s.status or "unfinished" for s in samples).items())),
     }

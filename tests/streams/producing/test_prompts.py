@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,3 +107,13 @@ def test_the_order_of_partitions_does_not_matter(found: list, shuffled: random.R
     assert [one[n] for n in range(3)] == [other[n] for n in range(3)]
     assert sum(one[n].groups for n in range(3)) == len(found)
     assert all(len(one[n].recent) <= RECENT for n in range(3))
+
+
+def test_rewards_that_no_sum_holds() -> None:
+    book = PromptBook("run", SPECS)
+    for n, reward in enumerate((1.7e308, 1.7e308, -1.7e308, float("nan"))):
+        book.take(trajectory("a", n, reward, size=4))
+    first = book[0]
+    assert first.recent[0].rewards == (1.7e308, 1.7e308, -1.7e308)
+    assert first.mean == pytest.approx(1.7e308 / 3)
+    assert first.variance == float("inf")
