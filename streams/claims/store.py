@@ -12,6 +12,7 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -87,11 +88,8 @@ class ClaimStore:
         try:
             content = self._patiently(lambda: self._read(place))
         except FileNotFoundError as error:
-            if not self._patiently(lambda: bool(self._fs.exists(self._path(MARKER)))):
-                raise ClaimsUnavailableError(
-                    f"there is no claim-check store at {self.url}; mount it, or set HEADRACE_CLAIM_CHECK to the store "
-                    "that the writers use"
-                ) from error
+            if not self._patiently(self._is_there):
+                raise self._not_there() from error
             raise ClaimError("claim_missing", f"{claim.uri} is not there") from error
         except (PermissionError, ImportError, ValueError) as error:
             raise self._away(error) from error
@@ -170,20 +168,30 @@ class ClaimStore:
 
     def _write(self, place: str, content: bytes) -> None:
         fs, path = self._fs, self._path(place)
-        if not self._marked:
+        if not self._is_there():
+            if self._marked:  # what is written beside a volume that is not mounted is lost once it is
+                raise self._not_there()
             fs.makedirs(self._root, exist_ok=True)
-            if not fs.exists(self._path(MARKER)):
-                fs.pipe_file(self._path(MARKER), MARKER_TEXT)
-            self._marked = True
+            fs.pipe_file(self._path(MARKER), MARKER_TEXT)
+        self._marked = True
         if self._is_fresh(path, len(content)):
             return
         fs.makedirs(path.rpartition("/")[0], exist_ok=True)
         if self.url.startswith("file:"):  # a process that dies in the middle leaves no half value behind
             part = f"{path}.{uuid.uuid4().hex}.part"
-            fs.pipe_file(part, content)
-            fs.mv(part, path)
+            try:
+                fs.pipe_file(part, content)
+                fs.mv(part, path)
+            except BaseException:  # on a full disk each try would take what was freed meanwhile
+                with suppress(OSError):
+                    fs.rm_file(part)
+                raise
         else:  # an object is there as a whole or not at all
             fs.pipe_file(path, content)
+
+    def _is_there(self) -> bool:
+        self._fs.invalidate_cache()
+        return bool(self._fs.exists(self._path(MARKER)))
 
     def _is_fresh(self, path: str, size: int) -> bool:
         try:
@@ -206,7 +214,7 @@ class ClaimStore:
         def once() -> T:
             try:
                 return call()
-            except lasting:
+            except (*lasting, ClaimsUnavailableError):
                 raise
             except Exception as error:  # each file system fails in its library's own ways
                 if isinstance(error, OSError) and error.errno == errno.EROFS:
@@ -224,6 +232,12 @@ class ClaimStore:
             failure = error.last_attempt.exception()
             assert failure is not None
             raise failure from failure.__cause__
+
+    def _not_there(self) -> ClaimsUnavailableError:
+        return ClaimsUnavailableError(
+            f"there is no claim-check store at {self.url}, which is waited for: mount it, or set HEADRACE_CLAIM_CHECK "
+            f"to the store that the writers use; if it is gone for good, a file {MARKER} there says so"
+        )
 
     def _away(self, error: Exception) -> ClaimsUnavailableError:
         return ClaimsUnavailableError(

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import resource
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -110,9 +111,25 @@ def test_a_store_that_is_not_there_is_waited_for(store: ClaimStore, folder: Path
     folder.mkdir()  # the mount point without its volume
     with pytest.raises(ClaimsUnavailableError, match="mount"):
         get(store, claim)
+    with pytest.raises(ClaimsUnavailableError, match="mount"):
+        store.put(FOLDER, CONTENT)
+    assert not list(folder.iterdir())
     folder.rmdir()
     folder.with_name("unmounted").rename(folder)
     assert get(store, claim) == CONTENT
+
+
+def test_a_try_on_a_full_disk_leaves_nothing_behind(store: ClaimStore, folder: Path) -> None:
+    store.put(FOLDER, b"small")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(ClaimsUnavailableError, match="waited for"):
+            store.put(FOLDER, CONTENT)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.stat().st_size for path in files(folder)] == [5]
+    assert get(store, store.put(FOLDER, CONTENT)) == CONTENT
 
 
 class FlakyFileSystem(MemoryFileSystem):
