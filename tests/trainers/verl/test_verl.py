@@ -12,6 +12,7 @@ from headrace.trainers.advantages.window import Scored, estimate
 from headrace.trainers.batch import TokenRow
 from headrace.trainers.grpo.learner import GrpoLearner
 from headrace.trainers.loop import TrainerLoop
+from headrace.trainers.metrics.names import is_fixed, scalars
 from headrace.trainers.models.loading import load_causal_lm
 from headrace.trainers.settings import RunSettings
 from headrace.trainers.verl.algorithm import Verl
@@ -37,6 +38,14 @@ from tests.waiting import until
 # Ray gives its processes thirty seconds to start, whatever it is told.
 pytestmark = [pytest.mark.alone, pytest.mark.verl, pytest.mark.slow, pytest.mark.timeout(600)]
 START_SECONDS = 400.0
+NAMES = {
+    *("reward/mean", "reward/recent", "groups/count", "groups/size", "groups/zero_variance"),
+    *("staleness/mean", "staleness/max", "ratio/mean", "ratio/max", "ratio/k3", "clip/fraction"),
+    *("entropy", "loss", "grad_norm", "lr", "step/skipped", "tokens/trained", "rows/trained", "turns"),
+    *("length/mean", "length/max", "outstanding", "idle/share"),
+    *(f"seconds/{phase}" for phase in ("read", "rows", "train", "score", "update", "checkpoint", "publish", "step")),
+}
+FRESH_NAMES = {"mismatch/k3", "mismatch/alarm"}
 
 
 def rows(count: int, seed: int) -> list[TokenRow]:
@@ -87,7 +96,13 @@ def test_a_command_that_is_killed_leaves_nothing_and_another_process_goes_on(
     algorithm = Verl(OBJECTIVE, VerlSettings(), POLICY, request.getfixturevalue("verl"))
     run = RunSettings(run_id=RUN, policy=POLICY, model=model_dir, checkpoints=tmp_path / "c")
     run_until(settings, TrainerLoop(settings, run, window_settings(), algorithm), trained_at_least(24), START_SECONDS)
-    assert sorted(decided(training(settings)[1])) == sorted(triplets(settings))
+    steps = training(settings)[1]
+    assert sorted(decided(steps)) == sorted(triplets(settings))
+    for step in (s for s in steps if s.window.samples):
+        # The weights that have sampled are those of the first step alone.
+        expected = NAMES | FRESH_NAMES if step.step == 1 else NAMES
+        assert set(step.metrics) == expected
+        assert all(is_fixed(name) for name in scalars(step))
     weights = published(settings)
     assert [w.version for w in weights] == [0, 1, 2, 3]
     expected = signature(read_checkpoint(str(model_dir)))
