@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 
 from headrace.schemas.records import Dropped, LogPosition, PartitionPosition, TrainingStep, Trajectory, Window
+from headrace.streams.hashed_ids import HashedIds
 from headrace.trainers.groups import At, Curriculum, Group, GroupKey, Member, missing_rewards, oldest_version
 from headrace.trainers.position import Positions
 from headrace.trainers.window_settings import WindowSettings
@@ -30,7 +31,7 @@ class Windows:
         self._groups: dict[GroupKey, Group] = {}
         self._complete: list[Group] = []
         self._held: dict[At, tuple[GroupKey, int]] = {}
-        self._decided_groups: set[GroupKey] = set()
+        self._decided_groups = HashedIds()  # of the whole run: a member may come however late
         self._trained: list[At] = []
         self._dropped: dict[str, list[At]] = {}
         self._group_ids: list[str] = []
@@ -43,7 +44,8 @@ class Windows:
         windows = cls(settings, curriculum)
         last = None
         for step in steps:
-            windows._decided_groups.update(step.window.group_ids)
+            for group_id in step.window.group_ids:
+                windows._decided_groups.add(group_id)
             last = step
         if last is not None:
             windows.decided = last.decided
@@ -97,7 +99,7 @@ class Windows:
             self._revise(at, append_time, trajectory)
             return
         key = at if trajectory.group_id is None else trajectory.group_id
-        if key in self._decided_groups:
+        if isinstance(key, str) and key in self._decided_groups:
             self._drop(Member(at, trajectory), "group_decided")
             return
         group = self._groups.get(key)

@@ -1,8 +1,11 @@
 """Validation trajectories by the version that they were asked for. Pure, with the time passed in."""
 
+import msgspec
+
 from headrace.schemas.records import ResourcesUpdate, Trajectory
 from headrace.trainers.validation.scores import PASSED, VALIDATION, Score, score
 
+KEPT_VERSIONS = 64  # a reward for one that was validated long before is not told any more
 QUIET_SECONDS = 10.0  # so long after its last trajectory a version's score is told
 
 
@@ -18,6 +21,7 @@ class Validations:
         self._passed = passed
         self._versions: dict[str, int] = {}
         self._asked: dict[str, list[Trajectory]] = {}
+        self._over: set[str] = set()
         self._changed: dict[str, float] = {}
 
     def publication(self, update: ResourcesUpdate) -> None:
@@ -27,14 +31,21 @@ class Validations:
 
     def trajectory(self, found: Trajectory, now: float) -> None:
         """One of a task of mode val that pins a publication."""
-        if found.mode == VALIDATION and found.resources_id is not None:
-            self._asked.setdefault(found.resources_id, []).append(found)
-            self._changed[found.resources_id] = now
+        pinned = found.resources_id
+        if found.mode == VALIDATION and pinned is not None and pinned not in self._over:
+            # Of what the score reads: the samples themselves may be megabytes.
+            found = msgspec.structs.replace(found, triplets=[], conversations=None, source=None, input="null")
+            self._asked.setdefault(pinned, []).append(found)
+            self._changed[pinned] = now
 
     def scores(self, now: float, quiet: float = QUIET_SECONDS) -> list[Score]:
         """Those that are due, oldest version first."""
         due = [i for i, at in self._changed.items() if i in self._versions and now - at >= quiet]
         for resources_id in due:
             del self._changed[resources_id]
+        told = [i for i in self._asked if i not in self._changed]
         made = [score(self._versions[i], self._asked[i], passed=self._passed) for i in due]
+        for resources_id in told[: max(0, len(told) - KEPT_VERSIONS)]:
+            del self._asked[resources_id]
+            self._over.add(resources_id)
         return sorted((s for s in made if s is not None), key=lambda s: s.version)

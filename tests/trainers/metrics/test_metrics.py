@@ -9,7 +9,7 @@ import pytest
 from headrace.schemas.records import LogPosition, ResourcesUpdate, TrainingStep, Trajectory, VersionRange, Window
 from headrace.trainers.metrics.names import is_fixed, scalars, times
 from headrace.trainers.metrics.sinks import JsonSink, TensorBoardSink
-from headrace.trainers.metrics.validations import QUIET_SECONDS, Validations
+from headrace.trainers.metrics.validations import KEPT_VERSIONS, QUIET_SECONDS, Validations
 
 
 def step(**metrics: float) -> TrainingStep:
@@ -94,3 +94,14 @@ def test_a_validation_is_told_once_it_is_quiet_and_anew_when_a_reward_comes_late
     take(0.75, 1, 1000.0)
     (second,) = validations.scores(1000.0 + QUIET_SECONDS)
     assert second.reward == 0.75
+    for version in range(6, 6 + KEPT_VERSIONS):
+        pinned = f"p-v{version}"
+        validations.publication(
+            ResourcesUpdate(resources_id=pinned, name="p", version=version, resources={}, run_id="run", created_at=0)
+        )
+        take(0.5, 0, 2000.0, pinned)
+    assert len(validations.scores(2000.0 + QUIET_SECONDS)) == KEPT_VERSIONS
+    take(0.0, 2, 3000.0)  # of a version that is told no more
+    take(0.0, 1, 3000.0, "p-v6")
+    (last,) = validations.scores(3000.0 + QUIET_SECONDS)
+    assert (last.version, last.reward) == (6, 0.0)
