@@ -62,11 +62,18 @@ def promote(
 
 
 def _verify(weights: "Weights") -> None:
-    from headrace.connectors.engine.checkpoint import CheckpointError, is_finite, read_checkpoint
+    """Raises PromotionRefusedError where an engine would refuse the version."""
+    from headrace.connectors.engine.adapter import LORA, fits, read_adapter, read_base
+    from headrace.connectors.engine.checkpoint import CheckpointError, is_finite, read_checkpoint, signature
     from headrace.trainers.promotion.gate import PromotionRefusedError
 
     try:
-        tensors = read_checkpoint(weights.uri, weights.sha256)
+        if weights.format == LORA:
+            adapter = read_adapter(weights.uri, weights.sha256)
+            tensors = read_base([weights.base_model], weights.base_sha256)
+            fits(adapter, signature(tensors))
+        else:
+            tensors = read_checkpoint(weights.uri, weights.sha256)
     except CheckpointError as error:
         raise PromotionRefusedError(f"version {weights.version}: {error} ({error.reason})") from error
     if odd := [name for name, tensor in tensors.items() if not is_finite(tensor)]:

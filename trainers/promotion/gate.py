@@ -1,10 +1,11 @@
 """Whether a version may go into a channel. Pure."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headrace.schemas.records import Trajectory
-from headrace.streams.errors import HeadraceError
+from headrace.streams.errors import HeadraceError, InvalidValueError
 
 VALIDATION = "val"
 
@@ -33,12 +34,17 @@ class Gate:
     min_samples: int = 20
     min_reward: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.min_reward is not None and not math.isfinite(self.min_reward):
+            raise InvalidValueError(f"--min-reward {self.min_reward}: give a finite number")
+
     def check(self, version: int, candidate: Validation, serving: Validation | None) -> None:
         """Raises PromotionRefusedError, with the figures, where the version has not shown enough."""
         if candidate.reward is None or candidate.samples < self.min_samples:
             raise PromotionRefusedError(
                 f"version {version} has {candidate.samples} validation rollouts with a reward, of {self.min_samples} "
-                "that it needs: produce tasks with mode val while engines serve it, or lower --min-samples"
+                f"that it needs: `headrace validate TASKS --run RUN --version {version}` while engines serve it, or "
+                "lower --min-samples"
             )
         known = None if serving is None else serving.reward
         least = known if self.min_reward is None else self.min_reward
@@ -61,5 +67,6 @@ def validation_of(trajectories: Iterable[Trajectory], policy: str, version: int)
         before = newest.get(trajectory.rollout_id)
         if before is None or trajectory.revision >= before.revision:
             newest[trajectory.rollout_id] = trajectory
-    rewards = [t.final_reward for t in newest.values() if t.final_reward is not None]
+    # One that is not finite, which no part of Headrace writes, would let every version pass.
+    rewards = [r for t in newest.values() if (r := t.final_reward) is not None and math.isfinite(r)]
     return Validation(len(rewards), sum(rewards) / len(rewards) if rewards else None)

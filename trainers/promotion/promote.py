@@ -66,11 +66,11 @@ def promote(
         if serving is not None and serving.weights_id == wanted.weights_id:
             return Promotion(serving, None, changed=False)
         before = next((w for w in reversed(history) if w.weights_id == wanted.weights_id), None)
+        source = before or wanted
+        verify(source)
         validation = None
         if before is None:
             validation = _check(settings, gate, version, policy, updates, serving)
-        source = before or wanted
-        verify(source)
         # An engine calls the model that it was started with version 0, so that a channel begins at 1.
         number = 1 if serving is None else serving.version + 1
         weights = _copy(source, channel, number, known=before is not None)
@@ -100,7 +100,8 @@ def _check(
 
 def _policy_of(settings: Settings, run_id: str) -> str:
     codec = Codec(settings)
-    for message in read_topic(settings, settings.topic("training"), [0], client_id=CLIENT):
+    topic = settings.topic("training")
+    for message in read_topic(settings, topic, partition_ids(settings, topic), client_id=CLIENT):
         if message.key() == run_id.encode():
             record = codec.decode(message.value())
             if isinstance(record, RunManifest):
