@@ -12,7 +12,7 @@ from typing import Any
 from headrace.streams.settings import Settings
 
 COMMAND = str(Path(sys.executable).parent / "headrace")
-END_SECONDS = 30.0
+END_SECONDS = 90.0
 Process = subprocess.Popen[str]
 
 

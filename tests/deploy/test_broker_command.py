@@ -107,7 +107,7 @@ def test_topics_survive_a_kill_of_everything_and_transactions_are_ended_for_thei
     assert "kept" in topics(bootstrap)
 
     process.kill()
-    process.wait(10)
+    process.wait(90)
     until(lambda: not psutil.pid_exists(ready["pid"]), what="the JVM outlived its owner")
 
     process = launch("--data", data, "--port", port)
@@ -221,7 +221,7 @@ def test_the_registry_keeps_its_ids_when_it_is_killed(launch: Launch, tmp_path: 
     assert len(processes) == 2
     assert {address.ip.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
     process.kill()
-    process.wait(10)
+    process.wait(90)
     until(lambda: not any(p.is_running() for p in processes), what="a JVM outlived its owner")
 
     again = ready_line(launch("--data", data, "--registry"))

@@ -194,11 +194,11 @@ def test_a_second_trainer_fences_the_first(settings: Settings, make_model: Make,
 
     thread = threading.Thread(target=first)
     thread.start()
-    assert joined.wait(30)
+    assert joined.wait(90)
     produce(settings, synthetic(range(2)))
     run_until(settings, loop(settings, model, tmp_path / "other"), trained_at_least(8))
     produce(settings, synthetic(range(2, 4)))
-    thread.join(30)
+    thread.join(90)
     stop.set()
     assert isinstance(outcome[0], FencedError)
     run_until(settings, loop(settings, model, tmp_path / "other"), trained_at_least(16))
@@ -286,9 +286,9 @@ def test_the_command(settings: Settings, make_model: Make, tmp_path: Path) -> No
         second = start(*command)
         assert ready(second)["ready"] == "trainer"
         produce(settings, synthetic(range(2)))
-        assert first.wait(30) == EXIT_FENCED
+        assert first.wait(90) == EXIT_FENCED
         second.terminate()
-        assert second.wait(30) == 0
+        assert second.wait(90) == 0
     finally:
         for process in (first, second):
             if process is not None:

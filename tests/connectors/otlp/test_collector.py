@@ -107,7 +107,7 @@ def looping(settings: Settings, name: str, topic: str, handler: Any, batch: int)
         yield loop
     finally:
         loop.stop()
-        thread.join(20)
+        thread.join(90)
         assert not thread.is_alive()
 
 

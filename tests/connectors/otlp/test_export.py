@@ -62,7 +62,7 @@ def collector(answer: bytes | None) -> Generator[str]:
         over.set()
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(10)
+        thread.join(90)
 
 
 def exported(url: str) -> SpanExport:

@@ -69,7 +69,7 @@ async def test_watch_prints_every_state(headrace: Any, settings: Settings) -> No
     await producer.send(state(1, "running"))
     assert json.loads(process.stdout.readline())["status"] == "running"
     process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 0
+    assert process.wait(90) == 0
     await producer.close()
 
 

@@ -109,7 +109,7 @@ async def test_follow_feeds_a_run_until_its_goal(headrace: Any, settings: Settin
     )
     await producer.close()
     out = json.loads(process.stdout.readline())
-    assert process.wait(20) == 0
+    assert process.wait(90) == 0
     found = tasks(settings)
     assert out == {"produced": 8, "run_id": "run"}
     assert len(found) == 8
@@ -123,5 +123,5 @@ def test_follow_ends_cleanly_on_a_signal(headrace: Any, settings: Settings, tmp_
     assert json.loads(process.stdout.readline())["ready"] == "feeder"
     process.send_signal(signal.SIGTERM)
     out = json.loads(process.stdout.readline())
-    assert process.wait(20) == 0
+    assert process.wait(90) == 0
     assert out["produced"] == len(tasks(settings))

@@ -100,7 +100,7 @@ def test_topics_and_view_give_the_same_answers(asking: Any, headrace: Any, tmp_p
         until(lambda: asking(*questions[3], "--database", database).stdout == asking(*questions[3]).stdout)
     finally:
         view.terminate()
-        assert view.wait(30) == 0
+        assert view.wait(90) == 0
     for question, answer in zip(questions, answers, strict=True):
         assert asking.json(*question, "--database", database) == answer, question
 
@@ -121,4 +121,4 @@ def test_tail_follows_what_is_asked_for(asking: Any, headrace: Any) -> None:
         assert json.loads(process.stdout.readline())["span_id"] == "y"
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(90) == 0

@@ -59,7 +59,7 @@ def test_a_signal_leaves_nothing_running(tmp_path: Path, started: str) -> None:
     try:
         until((tmp_path / "logs" / f"{started}.log").exists, START_SECONDS)
         demo.terminate()
-        assert demo.wait(40) == 130
+        assert demo.wait(90) == 130
         until(lambda: not left_running(tmp_path), GRACE_SECONDS, what="something is left running")
     finally:
         put_away(demo)

@@ -103,7 +103,7 @@ def test_a_complete_rollout_becomes_a_trajectory(log: Any, start_processor: Any,
     assert (memory.trajectory.partition, memory.trajectory.offset) == (message.partition(), message.offset())
     assert memory.source == t.source
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(90) == 0
 
 
 def test_killed_while_one_is_held_open_no_trajectory_appears_twice(log: Any, start_processor: Any, wait_for: Any):

@@ -19,6 +19,6 @@ def registry() -> Iterator[str]:
     try:
         yield ready(process)["registry"]
         process.terminate()
-        process.wait(30)
+        process.wait(90)
     finally:
         put_away(process)

@@ -1,7 +1,6 @@
 """Graders that kill, block or cannot load their process."""
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ async def judge(trajectory):
     if trajectory.input == "dies":
         os._exit(7)
     if trajectory.input == "blocks":
-        time.sleep(60)
+        time.sleep(600)
     if trajectory.input == "fails":
         raise ValueError("\\ud800")
     if trajectory.input == "exits":
@@ -78,9 +77,8 @@ async def test_what_kills_its_process_is_found_and_costs_no_other_its_answer(fil
 
 
 async def test_one_that_blocks_its_event_loop_is_killed_and_alone_is_to_blame(file: Path) -> None:
-    function = isolated(file, seconds=0.3, grace=0.3, tries=1)
+    function = isolated(file, seconds=1.5, grace=0.3, tries=1)
     await function.start()
-    began = time.monotonic()
     try:
         blocked, well = await asyncio.gather(
             function.ask(trajectory("blocks")), function.ask(trajectory("one")), return_exceptions=True
@@ -90,7 +88,6 @@ async def test_one_that_blocks_its_event_loop_is_killed_and_alone_is_to_blame(fi
     assert isinstance(blocked, GraderError)
     assert blocked.reason == "grader_timeout"
     assert isinstance(well, list)
-    assert time.monotonic() - began < 30
 
 
 async def test_a_function_that_cannot_be_loaded(file: Path) -> None:

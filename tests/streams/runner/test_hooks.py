@@ -22,6 +22,7 @@ from headrace.streams.runner.observing import Observers
 from headrace.streams.runner.options import ObserverOptions
 from headrace.streams.runner.threads import AgentThreads
 from headrace.streams.tracing.names import TracerName
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 
@@ -71,15 +72,16 @@ def observers(*hooks: Any, seconds: float = 5.0, tracer: TracerName = TracerName
     return made
 
 
-async def call(agent: Agent, around: Observers, *, stop: bool = False) -> tuple[Outcome, Memory]:
+async def call(agent: Agent, around: Observers, *, stop: threading.Event | None = None) -> tuple[Outcome, Memory]:
+    """The outcome of a call, which is stopped once `stop` is set."""
     writer = Memory()
     tracer = AttemptTracer(Rollout(rollout_id="r", attempt_id="r-1"), writer)
     done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
     running = LocalCall(agent, tracer, Resources({}), AgentThreads(), done.set_result, around)
-    if stop:
-        await asyncio.sleep(0.05)
+    if stop is not None:
+        await eventually(stop.is_set)
         running.stop()
-    outcome = await asyncio.wait_for(done, 10)
+    outcome = await asyncio.wait_for(done, PATIENCE_SECONDS)
     await running.flush()
     running.close()
     return outcome, writer
@@ -112,6 +114,8 @@ async def test_the_order_and_the_context(agent: Agent, tracer: TracerName) -> No
 
 @pytest.mark.parametrize("agent", [steps, plain])
 async def test_hooks_that_raise_or_hang_cost_no_rollout(agent: Agent) -> None:
+    release = threading.Event()
+
     class Broken(Hook):
         async def on_rollout_start(self, **facts: Any) -> None:
             raise SystemExit("a hook's own")
@@ -125,14 +129,15 @@ async def test_hooks_that_raise_or_hang_cost_no_rollout(agent: Agent) -> None:
                     raise
 
         def on_trace_end(self, **facts: Any) -> None:
-            time.sleep(1)
+            release.wait()
 
         async def on_rollout_end(self, *, spans: list[Span]) -> None:  # does not take what it gets
             raise AssertionError
 
     hook = Recorded()
-    around = observers(Broken(), hook, seconds=0.1)
+    around = observers(Broken(), hook, seconds=0.7)  # a pause of a busy machine is shorter
     outcome, _ = await call(agent, around)
+    release.set()
     assert outcome.status == SUCCEEDED
     assert len(hook.said) == 4
     assert around.counts.values() == {ERRORS: 2, TIMEOUTS: 2, SKIPPED: 0}
@@ -143,16 +148,21 @@ async def test_an_agent_that_raises_or_is_stopped_comes_to_the_end_all_the_same(
     async def raises(task: Any) -> None:
         raise ValueError("no")
 
+    began, release = threading.Event(), threading.Event()
+
     @rollout
     async def hangs(task: Any) -> None:
+        began.set()
         await asyncio.sleep(100)
 
     @rollout
     def hangs_on_a_thread(task: Any) -> None:
-        time.sleep(1)
+        began.set()
+        release.wait(1)
 
-    for agent, stop in ((raises, False), (hangs, True), (hangs_on_a_thread, True)):
+    for agent, stop in ((raises, None), (hangs, began), (hangs_on_a_thread, began)):
         hook = Recorded()
+        began.clear()
         outcome, _ = await call(agent, observers(hook), stop=stop)
         assert outcome.status == FAILED
         assert hook.said == ["start r w", "trace start", "end"]
@@ -177,14 +187,14 @@ async def test_a_hook_that_hangs_every_time_is_let_alone_until_it_ends() -> None
         async def on_rollout_end(self, **facts: Any) -> None:
             raise asyncio.CancelledError
 
-    around = observers(Hangs(), Cancels(), seconds=0.001)
+    around = observers(Hangs(), Cancels(), seconds=0.02)
     assert around.hooks is not None
     context = contextvars.copy_context()
     for _ in range(MOST_LEFT + 3):
         await around.hooks.call("on_rollout_start", context, steps)
     assert around.counts.values() == {ERRORS: 0, TIMEOUTS: MOST_LEFT, SKIPPED: 3}
     release.set()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while around.counts.take():  # until it is called again, and ends in time
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
@@ -194,9 +204,12 @@ async def test_a_hook_that_hangs_every_time_is_let_alone_until_it_ends() -> None
 
 
 async def test_one_that_is_stopped_in_its_last_hook_is_over_too() -> None:
+    began = threading.Event()
+
     class Slow(Hook):
         async def on_rollout_end(self, **facts: Any) -> None:
+            began.set()
             await asyncio.sleep(100)
 
-    outcome, _ = await call(steps, observers(Slow(), seconds=100.0), stop=True)
+    outcome, _ = await call(steps, observers(Slow(), seconds=100.0), stop=began)
     assert outcome.status == SUCCEEDED

@@ -89,7 +89,7 @@ def test_figures_reach_the_workers_topic(settings: Settings, statistics: Process
     assert counters["unreadable"] == 0
     assert "rollouts_aborted" not in counters
     statistics.send_signal(signal.SIGTERM)
-    assert statistics.wait(20) == 0
+    assert statistics.wait(90) == 0
 
 
 def _reward(n: int) -> Reward:

@@ -70,7 +70,7 @@ def viewing(settings: Settings, engine: Engine, worker_id: str) -> Generator[Vie
         yield loop
     finally:
         loop.stop()
-        thread.join(30)
+        thread.join(90)
         assert not thread.is_alive()
 
 
@@ -96,7 +96,7 @@ def test_a_view_that_is_killed_has_the_rows_of_one_that_is_not(
     process = start_processor("view", "v", "--database", killed)
     wait_for(lambda: caught_up(engine, settings))
     process.terminate()
-    assert process.wait(30) == 0
+    assert process.wait(90) == 0
     assert count(engine, tables.spans) == 2 * ROLLOUTS * SPANS
     assert count(engine, tables.rewards) == count(engine, tables.trajectories) == 2 * ROLLOUTS
     assert count(engine, tables.rollouts) == 2 * ROLLOUTS  # one has left its topic, and stays

@@ -63,7 +63,7 @@ def processors(settings: Settings) -> Iterator[None]:
         for loop in loops:
             loop.stop()
         for thread in threads:
-            thread.join(30)
+            thread.join(90)
 
 
 async def test_the_right_prompt_is_chosen_and_reaches_the_agent(settings: Settings) -> None:

@@ -52,7 +52,7 @@ def answering(settings: Settings) -> Iterator[None]:
             return
         done.add(record.rollout_id)
         with news:
-            assert news.wait_for(lambda: record.resources_id in rewards, 10)
+            assert news.wait_for(lambda: record.resources_id in rewards, 60)
         out = make(
             Trajectory(
                 rollout_id=record.rollout_id,
