@@ -10,16 +10,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
 from headrace.connectors.otlp.values import plain_map
 from headrace.schemas.records import Span, SpanStatus
 from headrace.streams.kafka.partitioner import MAX_ID_LENGTH, SEGMENT_MARK
+from headrace.streams.session_ids import SESSION_KEYS
 
 ROLLOUT_KEYS = ("agentlightning.rollout_id", "headrace.rollout_id")
 ATTEMPT_KEYS = ("agentlightning.attempt_id", "headrace.attempt_id")
 SEQUENCE_KEYS = ("agentlightning.span_sequence_id", "headrace.sequence")
-SESSION_KEYS = (
-    "session.id",
-    "gen_ai.conversation.id",
-    "langfuse.session.id",
-    "traceloop.association.properties.session_id",
-)
 ID_KEYS = frozenset({*ROLLOUT_KEYS, *ATTEMPT_KEYS, *SEQUENCE_KEYS, *SESSION_KEYS})
 KINDS = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 STATUSES = ("UNSET", "OK", "ERROR")

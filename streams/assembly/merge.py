@@ -6,6 +6,7 @@ says what the other says (`twins`). Nested calls with two different response ids
 
 from collections.abc import Sequence
 
+from headrace.streams.assembly.recognise import is_tool
 from headrace.streams.assembly.tree import nearest_agent_name
 from headrace.streams.assembly.twins import find_twins
 from headrace.streams.assembly.values import Call
@@ -62,7 +63,7 @@ def _place_nameless(nameless: Sequence[Call], calls: Sequence[Call], groups: lis
 
     One that encloses several calls (a client that tried again) is a copy of the last of them.
     """
-    above = {id(call): [n.call for n in call.node.ancestors() if n.call is not None] for call in calls}
+    above = {id(call): _calls_above(call) for call in calls}
     below: dict[int, list[Call]] = {}
     for call in calls:
         for ancestor in above[id(call)]:
@@ -84,6 +85,21 @@ def _place_nameless(nameless: Sequence[Call], calls: Sequence[Call], groups: lis
                 groups.append(group)
         group.append(call)
         home[id(call)] = group
+
+
+def _calls_above(call: Call) -> list[Call]:
+    """The calls whose spans enclose this one, the nearest first.
+
+    What a tool calls is no copy of the call that asked for the tool, though some frameworks end that call's span only
+    when its tools have run (Google ADK).
+    """
+    found: list[Call] = []
+    for node in call.node.ancestors():
+        if node.call is not None:
+            found.append(node.call)
+        elif is_tool(node.attributes):
+            break
+    return found
 
 
 def _merged(group: list[Call]) -> Call:

@@ -1,7 +1,7 @@
 """Which spans are model calls, and what they say: one reader for each convention that tracing libraries write.
 
 Sources: OpenTelemetry GenAI semantic conventions, OpenInference, Traceloop (OpenLLMetry), AgentOps, LiteLLM's OTel
-callback, Vercel AI SDK telemetry, and Headrace's own gateway.
+callback, Vercel AI SDK telemetry, Google's Agent Development Kit, and Headrace's own gateway.
 """
 
 import re
@@ -39,7 +39,9 @@ TOLD_OF_CALLS = (
     "prompt_token_ids",
 )
 VERCEL_NAME = re.compile(r"ai\.\w+\.do(Generate|Stream)\b")
+ADK_NAME, ADK_SCOPE = "call_llm", '"gcp.vertex.agent"'
 TRACELOOP_TYPES = frozenset({"chat", "completion"})
+KIND_KEYS = ("openinference.span.kind", "agentops.span.kind", "traceloop.span.kind")
 CALL_KEYS = frozenset(
     {
         "gen_ai.operation.name",
@@ -76,6 +78,8 @@ def is_model_call(span: Span, attributes: Attributes) -> bool:
     if span.llm is not None:
         return True
     name = span.name
+    if name == ADK_NAME and ADK_SCOPE in span.scope:
+        return True
     if not attributes:
         return CALL_NAME.search(name) is not None
     if CALL_KEYS.isdisjoint(attributes):
@@ -97,6 +101,12 @@ def is_model_call(span: Span, attributes: Attributes) -> bool:
         or VERCEL_NAME.match(name) is not None
         or VERCEL_NAME.match(_word(attributes.get("ai.operationId"))) is not None
     )
+
+
+def is_tool(attributes: Attributes) -> bool:
+    """Whether a span traces a tool that the agent runs. `attributes` are those of the span, decoded."""
+    get = attributes.get
+    return get("gen_ai.operation.name") == "execute_tool" or any(kind_of(get(key)) == "tool" for key in KIND_KEYS)
 
 
 def _only_prepares(name: str, attributes: Attributes) -> bool:

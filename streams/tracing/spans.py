@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, cast
 from headrace.schemas.records import Span, SpanStatus
 from headrace.streams.agent.emit import json_text
 from headrace.streams.agent.rollout_facts import Rollout
+from headrace.streams.session_ids import SESSION_KEYS
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 SOURCE = "runner"
-SESSION_KEYS = ("session.id", "gen_ai.conversation.id")
 
 
 def span_record(span: "ReadableSpan", rollout: Rollout, sequence: int | None) -> Span:

@@ -8,7 +8,7 @@ import msgspec
 
 from headrace.streams.assembly.evidence import Evidence
 from headrace.streams.assembly.loose import as_list, as_mapping, read_text
-from headrace.streams.assembly.messages import flattened, genai, vercel
+from headrace.streams.assembly.messages import adk, flattened, genai, vercel
 from headrace.streams.assembly.messages.message import Message, ToolCall, arguments_of, openai_message
 from headrace.streams.assembly.messages.openai import (
     chat_choices,
@@ -77,6 +77,7 @@ def _sent(evidence: Evidence) -> Iterator[list[Message]]:
     yield genai.single_prompt(attributes)
     yield flattened.openinference_input(attributes)
     yield vercel.prompt(attributes)
+    yield adk.request(attributes)
     yield chat_messages(evidence.provider.get("messages"))
     yield genai.event_messages(evidence.span.events)[0]
     yield genai.event_messages(attributes.get("events"))[0]
@@ -100,6 +101,7 @@ def _answered(evidence: Evidence) -> Iterator[list[Message]]:
     yield genai.single_completion(attributes)
     yield flattened.openinference_output(attributes)
     yield vercel.response(attributes)
+    yield adk.response(attributes)
     yield chat_choices(evidence.choices)
     yield genai.event_messages(evidence.span.events)[1]
     yield genai.event_messages(attributes.get("events"))[1]

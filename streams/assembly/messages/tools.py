@@ -5,6 +5,7 @@ from typing import Any
 
 from headrace.streams.assembly.evidence import Evidence
 from headrace.streams.assembly.loose import as_list, as_mapping, indexed, read_text
+from headrace.streams.assembly.messages import adk
 from headrace.streams.assembly.messages.genai import decoded
 
 
@@ -19,6 +20,7 @@ def read_tools(evidence: Evidence) -> list[dict[str, Any]]:
         [decoded(as_mapping(as_mapping(t).get("tool")).get("json_schema")) for t in indexed(attributes, "llm.tools")],
         decoded(attributes.get("llm.tools")),
         [decoded(item) for item in as_list(attributes.get("ai.prompt.tools"))],
+        adk.tools(attributes),
         decoded(evidence.provider.get("tools")),
     )
     for source in sources:

@@ -113,3 +113,49 @@ def test_tools_as_one_text() -> None:
     told = {"llm.tools": json.dumps(tools), "output.value": json.dumps(response)}
     (entry,) = json.loads(assembled(traced("llm_call", told)).conversations or "[]")
     assert entry["tools"] == tools
+
+
+ADK = {"scope": '{"name": "gcp.vertex.agent", "version": "1.14.1"}'}
+ADK_REQUEST = {
+    "config": {
+        "system_instruction": "You add.",
+        "tools": [{"function_declarations": [{"name": "add", "parameters": {"type": "OBJECT"}}]}],
+    },
+    "contents": [{"role": "user", "parts": [{"text": "1+1?"}]}],
+}
+
+
+def adk(name: str, at: int, parent: str | None = None, **attributes: Any) -> Span:
+    """A span of Google's ADK; its spans of calls have no kind, and end after the tools that were asked for."""
+    found = traced(name, {}, at, parent_id=parent, **ADK)
+    found.attributes = json.dumps({f"gcp.vertex.agent.{key}": json.dumps(value) for key, value in attributes.items()})
+    return found
+
+
+def test_calls_of_googles_adk() -> None:
+    response = {"content": {"role": "model", "parts": [{"function_call": {"name": "add", "args": {"a": 1}}}]}}
+    told = adk("call_llm", 1, "agent_run [adder] 0", llm_request=ADK_REQUEST, llm_response=response)
+    silent = adk("call_llm", 3, "agent_run [adder] 0")  # what has failed, or records no content
+    assert dropped(adk("agent_run [adder]", 0), told, silent) == {"no_token_ids": 2}
+    call = ModelCall(
+        model="m",
+        prompt_token_ids=pack_int32([1]),
+        choices=[
+            Choice(index=0, response_token_ids=pack_int32([2]), finish_reason="stop", tool_calls=json.dumps(CALLS))
+        ],
+        request=json.dumps({"messages": [{"role": "user", "content": "1+1?"}]}),
+    )
+    found = assembled(adk("agent_run [adder]", 0), told, traced("chat", {}, 2, source="gateway", llm=call))
+    assert found.diagnostics.dropped == {"duplicate_call": 1}
+    assert [triplet.agent_name for triplet in found.triplets] == ["adder"]
+    (entry,) = json.loads(found.conversations or "[]")
+    assert [message["content"] for message in entry["messages"]] == ["You add.", "1+1?", None]
+    assert entry["tools"] == [{"type": "function", "function": {"name": "add", "parameters": {"type": "OBJECT"}}}]
+
+
+def test_what_a_tool_calls_is_no_copy_of_the_call_that_asked_for_it() -> None:
+    tool = traced("tool", {"openinference.span.kind": "TOOL"}, 2, parent_id="call_llm 1")
+    below = [adk("call_llm", 1), tool, adk("call_llm", 3, "tool 2")]
+    assert dropped(*below) == {"no_token_ids": 2}
+    below[2].parent_id = "call_llm 1"
+    assert dropped(*below) == {"no_token_ids": 1, "duplicate_call": 1}
