@@ -5,6 +5,7 @@ from typing import Any
 from headrace.streams.assembly.values import Attributes
 
 CREATE_AGENT = "create_agent"
+ADK_RUN = "agent_run ["
 KEYS = frozenset(
     {
         "agent.name",
@@ -25,8 +26,11 @@ def own_agent_name(span_name: str, attributes: Attributes) -> str | None:
 
     Keys, in this order: agent.name (OpenAI Agents SDK), gen_ai.agent.name (GenAI conventions, not where the agent is
     only created), operation.name of an AgentOps agent, recipient_agent_type (AutoGen), langchain.chain.type
-    (LangGraph), executor.id (Agent Framework), graph.node.id (OpenInference), the name of an OpenInference AGENT span.
+    (LangGraph), executor.id (Agent Framework), graph.node.id (OpenInference), the name of an OpenInference AGENT span,
+    `agent_run [NAME]` (Google ADK).
     """
+    if span_name.startswith(ADK_RUN) and span_name.endswith("]"):
+        return _text(span_name[len(ADK_RUN) : -1])
     if KEYS.isdisjoint(attributes):
         return None
     get = attributes.get
