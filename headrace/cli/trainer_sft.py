@@ -114,6 +114,9 @@ def export(
     directory: Annotated[Path, typer.Argument(help="Folder to write; it must not hold a dataset yet.")],
     min_reward: Annotated[float | None, typer.Option(help="Least final reward; default: all are written.")] = None,
     mode: Annotated[list[str] | None, typer.Option(help="Only of this mode; may be given several times.")] = None,
+    run: Annotated[
+        list[str] | None, typer.Option(help="Only what this run has asked for; may be given several times.")
+    ] = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Token sequences with labels instead of messages.")] = False,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
@@ -146,6 +149,8 @@ def export(
             count += bool(made)
             yield from made
 
-    kept = chosen(newest_trajectories(settings), min_reward=min_reward, modes=mode or (), dropped=dropped)
+    kept = chosen(
+        newest_trajectories(settings), min_reward=min_reward, modes=mode or (), runs=run or (), dropped=dropped
+    )
     written = write_dataset(rows(kept), directory, tokens=tokens)
     print_json({"directory": str(directory), "rows": written, "trajectories": count, "dropped": dict(dropped)})

@@ -109,14 +109,25 @@ def write_dataset(rows: Iterable[Row], directory: Path, *, tokens: bool) -> int:
 
 
 def chosen(
-    trajectories: Iterable[Trajectory], *, min_reward: float | None, modes: Iterable[str], dropped: Counter[str]
+    trajectories: Iterable[Trajectory],
+    *,
+    min_reward: float | None,
+    dropped: Counter[str],
+    modes: Iterable[str] = (),
+    runs: Iterable[str] = (),
 ) -> Iterator[Trajectory]:
-    """Those that are good enough; the others are counted by reason: `mode`, `no_reward`, `reward_below`."""
-    wanted = set(modes)
+    """Those that are good enough; the others are counted by reason: `mode`, `other_run`, `no_reward`, `reward_below`.
+
+    Args:
+        modes: none are all, as of `runs`.
+    """
+    wanted, known = set(modes), set(runs)
     for trajectory in trajectories:
         reward = trajectory.final_reward
         if wanted and trajectory.mode not in wanted:
             dropped["mode"] += 1
+        elif known and trajectory.run_id not in known:
+            dropped["other_run"] += 1
         elif min_reward is not None and reward is None:
             dropped["no_reward"] += 1
         elif min_reward is not None and not (reward is not None and reward >= min_reward):

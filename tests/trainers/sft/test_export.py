@@ -8,7 +8,7 @@ import pytest
 
 from headrace.streams.errors import SettingsError
 from headrace.trainers.sft.export import chosen, conversation_rows, token_rows_of, write_dataset
-from tests.trainers.make import trajectory, triplet
+from tests.trainers.make import RUN, trajectory, triplet
 
 CALL = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
 CONVERSATIONS = json.dumps(
@@ -33,10 +33,11 @@ def test_only_good_ones_are_exported() -> None:
         trajectory("g", 1, final_reward=0.9),
         trajectory("h", 0, final_reward=None),
         trajectory("h", 1, mode="val"),
+        trajectory("i", 0, run_id="other"),
     ]
-    found = list(chosen(given, min_reward=0.5, modes=["train"], dropped=dropped))
+    found = list(chosen(given, min_reward=0.5, modes=["train"], runs=[RUN], dropped=dropped))
     assert [t.rollout_id for t in found] == ["g-1"]
-    assert dropped == {"reward_below": 1, "no_reward": 1, "mode": 1}
+    assert dropped == {"reward_below": 1, "no_reward": 1, "mode": 1, "other_run": 1}
 
 
 def test_conversations_as_parquet(tmp_path: Path) -> None:
