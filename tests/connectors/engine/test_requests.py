@@ -90,10 +90,9 @@ def test_a_long_request_does_not_hold_up_a_short_one(engine: Any) -> None:
             body = {"messages": MESSAGES, "max_tokens": 900, "ignore_eos": True}
             long = asyncio.create_task(http.post("/v1/chat/completions", json=body))
             await asyncio.sleep(0.05)
-            for _ in range(3):
-                short = await http.post("/v1/chat/completions", json={"messages": MESSAGES, "max_tokens": 2})
-                assert short.status_code == 200
-                assert not long.done()
+            short = await http.post("/v1/chat/completions", json={"messages": MESSAGES, "max_tokens": 2})
+            assert short.status_code == 200
+            assert not long.done()
             assert (await long).json()["usage"]["completion_tokens"] == 900
 
     asyncio.run(race())

@@ -137,8 +137,7 @@ def free_port() -> int:
 
 @contextlib.asynccontextmanager
 async def serve_stub(port: int = 0) -> AsyncIterator[StubEngine]:
-    port = port or free_port()
-    stub = StubEngine(f"http://127.0.0.1:{port}")
+    stub = StubEngine("")
     app = web.Application()
     app.router.add_post("/v1/chat/completions", stub.answer)
     app.router.add_post("/v1/completions", stub.answer)
@@ -147,6 +146,7 @@ async def serve_stub(port: int = 0) -> AsyncIterator[StubEngine]:
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
+    stub.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield stub
     finally:

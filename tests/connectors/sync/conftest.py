@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -18,13 +17,13 @@ from headrace.streams.workers import ENGINE, WorkerAnnouncer
 
 
 class LoadingEngine:
-    """An HTTP server with the two routes of an engine; refuses versions in `broken`, loads after `seconds`."""
+    """An HTTP server with the two routes of an engine; refuses versions in `broken`, loads while not `held`."""
 
     def __init__(self, port: int = 0) -> None:
         self.version = 0
         self.asked: list[int] = []
         self.broken: set[int] = set()
-        self.seconds = 0.0
+        self.held = False
         self.port = port
         self.reached = asyncio.Event()
         self.news = asyncio.Condition()
@@ -43,7 +42,8 @@ class LoadingEngine:
             self.asked.append(asked["version"])
             self.reached.set()
             self.news.notify_all()
-        await asyncio.sleep(self.seconds)
+        while self.held:  # noqa: ASYNC110  # no news tells of it
+            await asyncio.sleep(0.01)
         if asked["version"] in self.broken:
             error = {"message": "sha256 differs", "type": "weights_refused", "reason": "sha256", "code": 422}
             return web.json_response({"error": error}, status=422)
@@ -52,7 +52,7 @@ class LoadingEngine:
             self.news.notify_all()
         return web.json_response({"policy": "policy", "version": self.version, "weights_id": asked["weights_id"]})
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
         async with asyncio.timeout(seconds), self.news:
             await self.news.wait_for(condition)
 
@@ -61,16 +61,13 @@ class LoadingEngine:
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator["LoadingEngine"]:
-        if not self.port:
-            with socket.socket() as sock:
-                sock.bind(("127.0.0.1", 0))
-                self.port = sock.getsockname()[1]
         app = web.Application()
         app.router.add_get("/headrace/weights", self.weights)
         app.router.add_post("/headrace/load_weights", self.load)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", self.port).start()
+        self.port = runner.addresses[0][1]
         try:
             yield self
         finally:

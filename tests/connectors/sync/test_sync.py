@@ -23,15 +23,18 @@ async def test_every_engine_loads_a_version_within_a_second(
 
 
 async def test_versions_that_were_overtaken_are_skipped(publications: Any, start_sync: Any, make_engine: Any) -> None:
-    async with make_engine().serving() as engine:
+    async with make_engine().serving() as engine, make_engine().serving() as other:
         for version in (1, 2, 3):
             await publications.publish(version)
         await publications.announce(engine)
-        engine.seconds = 0.5
+        await publications.announce(other)
+        engine.held = True
         await start_sync()
         await engine.reached.wait()
         for version in (4, 5, 6):
             await publications.publish(version)
+        await other.becomes(6)  # so all of them were read
+        engine.held = False
         await engine.becomes(6)
         assert engine.asked == [3, 6]
 

@@ -96,7 +96,7 @@ async def test_brokers_that_are_away_are_insisted_on(make_settings, kafka) -> No
         pytest.skip("the broker is not this suite's to stop")
     settings = make_settings(kafka={"message.timeout.ms": 1000})
     producer = AckedProducer(settings, "test", linger_ms=0)
-    await producer.send(reward(0))
+    await producer.insist(producer.message(reward(0)))
     os.kill(kafka.pid, signal.SIGSTOP)
     try:
         with pytest.raises(DeliveryError):
@@ -106,5 +106,5 @@ async def test_brokers_that_are_away_are_insisted_on(make_settings, kafka) -> No
         assert not insisting.done()
     finally:
         os.kill(kafka.pid, signal.SIGCONT)
-    await asyncio.wait_for(insisting, 20)
+    await asyncio.wait_for(insisting, 60)
     await producer.close()

@@ -41,12 +41,12 @@ class Pipeline:
             self.producer.produce(out.topic, out.value, out.key, out.partition, headers=out.headers or None)
         self.producer.flush()
 
-    def tasks(self, *inputs: Any, **fields: Any) -> list[str]:
-        """Produces a task for each input; their rollout ids."""
+    def tasks(self, *inputs: Any, first: int = 0, **fields: Any) -> list[str]:
+        """Produces a task for each input; their rollout ids, `r<first>` and so on."""
         config = TaskConfig(**fields.pop("config", {}))
         made = [
             Task(rollout_id=f"r{i}", input=json.dumps(value), config=config, enqueued_at=0, **fields)
-            for i, value in enumerate(inputs)
+            for i, value in enumerate(inputs, first)
         ]
         self.produce(made)
         return [one.rollout_id for one in made]

@@ -156,11 +156,11 @@ async def agent(task):
     ids = pipeline.tasks("block", 1)
     async with of(pipeline, tmp_path, text):
         await pipeline.closed(ids)
-    assert sum(e.type == "heartbeat" for e in pipeline.events("r1")) >= 4
+    assert sum(e.type == "heartbeat" for e in pipeline.events("r1")) >= 2
     assert "attempt r0-1 has blocked the event loop" in caplog.text
     assert "time.sleep(3)" in caplog.text
     states = [pipeline.codec.decode(m.value()) for m in pipeline.raw(pipeline.settings.topic("workers"))]
-    assert max(s.counters["blocked_seconds"] for s in states if s.kind == "runner") >= 2  # it still says how it is
+    assert max(s.counters["blocked_seconds"] for s in states if s.kind == "runner") >= 1  # it still says how it is
 
 
 @pytest.mark.slow
