@@ -34,7 +34,10 @@ import msgspec
 
 
 class Record(msgspec.Struct, kw_only=True):
-    """A record of a topic. `SCHEMA` names its Avro schema."""
+    """A record of a topic. `SCHEMA` names its Avro schema.
+
+    Records hold values alone, so none can stand in a cycle, and the garbage collector tracks none (`gc=False`).
+    """
 
     SCHEMA: ClassVar[str] = ""
 
@@ -104,13 +107,10 @@ class Generator:
             if "doc" in field:
                 line += f"  # {field['doc']}"
             lines.append(line)
-        flat = all(isinstance(t, str) or t == ["null", "string"] for t in fields.values())
-        # Records of scalars alone cannot stand in a cycle, so the garbage collector need not track them.
-        gc = ", gc=False" if flat and base == "Part" else ""
         tag = f', tag="headrace.{name}", tag_field="-type"' if name in self.tagged else ""
         schema_line = f'    SCHEMA: ClassVar[str] = "{name}"\n' if base == "Record" else ""
         self.classes[name] = (
-            f'class {name}({base}, kw_only=True{gc}{tag}):\n    """{schema.get("doc", "")}"""\n\n{schema_line}'
+            f'class {name}({base}, kw_only=True, gc=False{tag}):\n    """{schema.get("doc", "")}"""\n\n{schema_line}'
             + "\n".join(lines)
         )
 

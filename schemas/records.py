@@ -6,7 +6,10 @@ import msgspec
 
 
 class Record(msgspec.Struct, kw_only=True):
-    """A record of a topic. `SCHEMA` names its Avro schema."""
+    """A record of a topic. `SCHEMA` names its Avro schema.
+
+    Records hold values alone, so none can stand in a cycle, and the garbage collector tracks none (`gc=False`).
+    """
 
     SCHEMA: ClassVar[str] = ""
 
@@ -22,7 +25,7 @@ class LogPosition(Part, kw_only=True, gc=False):
     offset: int
 
 
-class Source(Part, kw_only=True):
+class Source(Part, kw_only=True, gc=False):
     """The records of one rollout, as offsets in its partition of each topic."""
 
     partition: int
@@ -31,7 +34,7 @@ class Source(Part, kw_only=True):
     rewards: bytes = b""
 
 
-class Assembled(Record, kw_only=True):
+class Assembled(Record, kw_only=True, gc=False):
     """The assembler's memory of one rollout. Topic: assembled, key: rollout_id, compacted."""
 
     SCHEMA: ClassVar[str] = "Assembled"
@@ -49,7 +52,7 @@ class Assembled(Record, kw_only=True):
     at: int  # microseconds since the epoch, UTC
 
 
-class TaskFacts(Part, kw_only=True):
+class TaskFacts(Part, kw_only=True, gc=False):
     """The facts of the task, for readers that do not read tasks."""
 
     offset: int | None = None
@@ -72,7 +75,7 @@ class ErrorInfo(Part, kw_only=True, gc=False):
     stacktrace: str | None = None
 
 
-class AttemptEvent(Record, kw_only=True):
+class AttemptEvent(Record, kw_only=True, gc=False):
     """What happened to an attempt; the partition of these is the judge of every rollout. Topic: attempts, key: rollout_id."""
 
     SCHEMA: ClassVar[str] = "AttemptEvent"
@@ -91,7 +94,7 @@ class AttemptEvent(Record, kw_only=True):
     at: int  # microseconds since the epoch, UTC
 
 
-class JournalEntry(Record, kw_only=True):
+class JournalEntry(Record, kw_only=True, gc=False):
     """The result of one effect of a custom algorithm; a run that starts again reads it instead of having the effect twice. Topic: training, key: run_id."""
 
     SCHEMA: ClassVar[str] = "JournalEntry"
@@ -129,7 +132,7 @@ class PromptTemplate(Part, kw_only=True, gc=False, tag="headrace.PromptTemplate"
     engine: str = "f-string"  # f-string, jinja or poml
 
 
-class Weights(Part, kw_only=True, tag="headrace.Weights", tag_field="-type"):
+class Weights(Part, kw_only=True, gc=False, tag="headrace.Weights", tag_field="-type"):
     """A published set of weights."""
 
     policy: str
@@ -144,7 +147,7 @@ class Weights(Part, kw_only=True, tag="headrace.Weights", tag_field="-type"):
     base_sha256: dict[str, str] = {}  # of the base weights of an adapter, by file name
 
 
-class ResourcesUpdate(Record, kw_only=True):
+class ResourcesUpdate(Record, kw_only=True, gc=False):
     """What runners, gateways and engines use from now on. Topic: resources, key: resources_id, compacted."""
 
     SCHEMA: ClassVar[str] = "ResourcesUpdate"
@@ -157,7 +160,7 @@ class ResourcesUpdate(Record, kw_only=True):
     created_at: int  # microseconds since the epoch, UTC
 
 
-class Reward(Record, kw_only=True):
+class Reward(Record, kw_only=True, gc=False):
     """A judgement of a rollout, or of a call or step of it. Topic: rewards, key: rollout_id."""
 
     SCHEMA: ClassVar[str] = "Reward"
@@ -173,7 +176,7 @@ class Reward(Record, kw_only=True):
     metadata: dict[str, str] = {}
 
 
-class TaskConfig(Part, kw_only=True):
+class TaskConfig(Part, kw_only=True, gc=False):
     """When an attempt is given up, and when a retry follows."""
 
     timeout_seconds: float | None = None
@@ -182,7 +185,7 @@ class TaskConfig(Part, kw_only=True):
     retry_condition: list[str] = []  # attempt statuses that are retried
 
 
-class AttemptState(Part, kw_only=True):
+class AttemptState(Part, kw_only=True, gc=False):
     """One delivery of one attempt."""
 
     attempt_id: str | None = None
@@ -204,7 +207,7 @@ class AppliedOffsets(Part, kw_only=True, gc=False):
     attempts: int = -1
 
 
-class RolloutState(Record, kw_only=True):
+class RolloutState(Record, kw_only=True, gc=False):
     """Where a rollout stands. Topic: rollouts, key: rollout_id, compacted."""
 
     SCHEMA: ClassVar[str] = "RolloutState"
@@ -234,7 +237,7 @@ class ParentRun(Part, kw_only=True, gc=False):
     step: int
 
 
-class RunManifest(Record, kw_only=True):
+class RunManifest(Record, kw_only=True, gc=False):
     """All that a training run depends on. Topic: training, key: run_id."""
 
     SCHEMA: ClassVar[str] = "RunManifest"
@@ -267,7 +270,7 @@ class VersionRange(Part, kw_only=True, gc=False):
     max: int
 
 
-class Choice(Part, kw_only=True):
+class Choice(Part, kw_only=True, gc=False):
     """One answer of the call."""
 
     index: int
@@ -300,7 +303,7 @@ class Usage(Part, kw_only=True, gc=False):
     output_tokens: int = 0
 
 
-class ModelCall(Part, kw_only=True):
+class ModelCall(Part, kw_only=True, gc=False):
     """One call of a model, with what was sampled."""
 
     model: str
@@ -320,7 +323,7 @@ class ModelCall(Part, kw_only=True):
     error: ErrorInfo | None = None
 
 
-class Span(Record, kw_only=True):
+class Span(Record, kw_only=True, gc=False):
     """A whole OpenTelemetry span, with the model call it traces. Topic: spans, key: rollout_id."""
 
     SCHEMA: ClassVar[str] = "Span"
@@ -346,7 +349,7 @@ class Span(Record, kw_only=True):
     rest: str = "{}"  # a JSON value as text: what else OTLP says of a span and its resource (flags, trace state, dropped counts, schema URL)
 
 
-class Task(Record, kw_only=True):
+class Task(Record, kw_only=True, gc=False):
     """One rollout that somebody asks for. Topic: tasks, key: rollout_id."""
 
     SCHEMA: ClassVar[str] = "Task"
@@ -371,7 +374,7 @@ class OffsetRun(Part, kw_only=True, gc=False):
     last: int
 
 
-class PartitionPosition(Part, kw_only=True):
+class PartitionPosition(Part, kw_only=True, gc=False):
     """What is finished of a partition."""
 
     partition: int
@@ -379,14 +382,14 @@ class PartitionPosition(Part, kw_only=True):
     finished: list[OffsetRun] = []  # beyond next
 
 
-class Dropped(Part, kw_only=True):
+class Dropped(Part, kw_only=True, gc=False):
     """Samples that were decided without being trained."""
 
     reason: str
     samples: list[LogPosition]
 
 
-class Window(Part, kw_only=True):
+class Window(Part, kw_only=True, gc=False):
     """Where the run stands in triplets, and what this step decided."""
 
     position: list[PartitionPosition] = []
@@ -402,7 +405,7 @@ class TrainerState(Part, kw_only=True, gc=False):
     sha256: str
 
 
-class TrainingStep(Record, kw_only=True):
+class TrainingStep(Record, kw_only=True, gc=False):
     """One step of a run with the window it was trained on; the authority at a restart. Topic: training, key: run_id."""
 
     SCHEMA: ClassVar[str] = "TrainingStep"
@@ -426,7 +429,7 @@ class PromptPrefix(Part, kw_only=True, gc=False):
     length: int
 
 
-class Triplet(Part, kw_only=True):
+class Triplet(Part, kw_only=True, gc=False):
     """One model call and choice."""
 
     prompt_token_ids: bytes  # all of the prompt, or what follows prompt_prefix
@@ -447,7 +450,7 @@ class Triplet(Part, kw_only=True):
     messages: str | None = None  # a JSON value as text
 
 
-class Diagnostics(Part, kw_only=True):
+class Diagnostics(Part, kw_only=True, gc=False):
     """What became of the model calls."""
 
     calls: int = 0
@@ -455,7 +458,7 @@ class Diagnostics(Part, kw_only=True):
     dropped: dict[str, int] = {}
 
 
-class Trajectory(Record, kw_only=True):
+class Trajectory(Record, kw_only=True, gc=False):
     """What a trainer learns from: the calls of one rollout with their rewards. Topic: triplets, key: group_id or rollout_id."""
 
     SCHEMA: ClassVar[str] = "Trajectory"
@@ -484,7 +487,7 @@ class Trajectory(Record, kw_only=True):
     assembled_at: int  # microseconds since the epoch, UTC
 
 
-class WorkerState(Record, kw_only=True):
+class WorkerState(Record, kw_only=True, gc=False):
     """A process of the pipeline. Topic: workers, key: worker_id, compacted."""
 
     SCHEMA: ClassVar[str] = "WorkerState"

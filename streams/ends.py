@@ -51,7 +51,7 @@ class Verdict(Enum):
     IGNORED = "ignored"  # an end that does not count, a repeated start, or anything after the close
 
 
-class Attempt(msgspec.Struct, kw_only=True):
+class Attempt(msgspec.Struct, kw_only=True, gc=False):
     """One delivery of one attempt, as far as the partition tells."""
 
     attempt_id: str
@@ -75,7 +75,7 @@ class Attempt(msgspec.Struct, kw_only=True):
         return "unresponsive" if self.unresponsive else "running"
 
 
-class EndJudge(msgspec.Struct):
+class EndJudge(msgspec.Struct, gc=False):
     """The events of one rollout, folded in the order of their offsets. The result depends on nothing else.
 
     A record at or below the last offset read is a repeat of the same record and changes nothing.

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from headrace.streams.assembly.settings import AssemblySettings
-from headrace.streams.assembly.tree import below_reward_operation
 from headrace.streams.assembly.values import Call
 from headrace.streams.assembly.withheld import REASONS, WITHHELD
 
@@ -22,14 +21,15 @@ LATE = "late_after_close"
 GATEWAY = "gateway"
 
 
-def judge_call(call: Call, settings: AssemblySettings, undelivered: bool) -> None:
+def judge_call(call: Call, settings: AssemblySettings, inside: bool, undelivered: bool) -> None:
     """Set the call's `reason`, and whether it may take a reward.
 
     A call of another agent takes a reward and keeps it, though it gives no triplet; one that failed does not.
+
+    Args:
+        inside: it lies below a reward operation.
+        undelivered: the client never saw its answer.
     """
-    inside = False
-    for copy in call.copies:
-        inside = inside or below_reward_operation(copy)
     fault = _fault(call, settings, undelivered)
     pattern = settings.agent_pattern
     if inside:

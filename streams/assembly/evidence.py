@@ -60,9 +60,9 @@ class Evidence:
     def provider(self) -> dict[str, Any]:
         """LiteLLM's raw request and response: `llm.<provider>.<field>` by field."""
         found: dict[str, Any] = {}
-        for key, value in self.attributes.items():
-            if key.startswith("llm.") and (match := PROVIDER_KEY.fullmatch(key)):
-                found.setdefault(match[1], value)
+        for key in [key for key in self.attributes if key.startswith("llm.")]:
+            if match := PROVIDER_KEY.fullmatch(key):
+                found.setdefault(match[1], self.attributes[key])
         return found
 
     @lazy
@@ -80,8 +80,15 @@ class Evidence:
         return read_text(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
 
     @lazy
+    def has_answer(self) -> bool:
+        """Whether the answer stands in the trace as the provider or the client wrote it."""
+        return bool(self.provider or self.response)
+
+    @lazy
     def choices(self) -> list[Mapping[str, Any]]:
         """The choices of an OpenAI response, from the provider's raw response or from `output.value`."""
+        if not self.has_answer:
+            return []
         value = self.provider.get("choices")
         if isinstance(value, str):
             value = read_text(value)
@@ -102,8 +109,10 @@ class Evidence:
 
     @property
     def response_id(self) -> str | None:
+        value = self.attributes.get("gen_ai.response.id")
+        if isinstance(value, str) and value:
+            return value
         for value in (
-            self.attributes.get("gen_ai.response.id"),
             self.provider.get("id"),
             self.attributes.get("ai.response.id"),
             self.response.get("id"),
@@ -115,8 +124,11 @@ class Evidence:
 
     @property
     def model(self) -> str:
-        values = [self.attributes.get(key) for key in MODEL_KEYS]
-        values += [self.provider.get("model"), self.response.get("model")]
+        for key in MODEL_KEYS:
+            value = self.attributes.get(key)
+            if isinstance(value, str) and value:
+                return value
+        values = (self.provider.get("model"), self.response.get("model"))
         return next((value for value in values if isinstance(value, str) and value), "")
 
     @lazy
@@ -164,7 +176,7 @@ class Evidence:
     def streaming(self) -> bool:
         """Whether the answer was asked for as a stream."""
         get = self.attributes.get
-        if any(str(get(key)).lower() == "true" for key in STREAM_KEYS):
+        if any(get(key) is not None and str(get(key)).lower() == "true" for key in STREAM_KEYS):
             return True
         if str(get("ai.operationId")).endswith(".doStream"):
             return True
@@ -174,7 +186,11 @@ class Evidence:
     @property
     def retry_count(self) -> int:
         """How often the client had sent the same request before."""
-        return next((int(n) for key in RETRY_KEYS if (n := as_number(self.attributes.get(key))) is not None), 0)
+        for key in RETRY_KEYS:
+            value = self.attributes.get(key)
+            if value is not None and (number := as_number(value)) is not None:
+                return int(number)
+        return 0
 
     @property
     def usage(self) -> Usage | None:

@@ -29,11 +29,13 @@ def read_text(text: str) -> Any:
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
     """The value if it is a mapping, else an empty one."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else EMPTY
+    return value if isinstance(value, dict) else EMPTY  # pyright: ignore[reportUnknownVariableType]
 
 
 def as_list(value: Any) -> list[Any]:
-    """The value if it is a list or tuple, else an empty list."""
+    """The value if it is a list, a tuple as one, else an empty list. Not to be changed: it may be the value itself."""
+    if type(value) is list:
+        return value  # pyright: ignore[reportUnknownVariableType]
     return list(cast("list[Any]", value)) if isinstance(value, list | tuple) else []
 
 

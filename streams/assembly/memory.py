@@ -26,7 +26,7 @@ from headrace.streams.kafka.transactional import LogEntry
 OPEN_SECONDS = 60.0  # held in memory, and its offsets uncommitted, for no longer
 
 
-class OpenRollout(msgspec.Struct):
+class OpenRollout(msgspec.Struct, gc=False):
     """A rollout that has no trajectory yet.
 
     Records that were freed are known by their offsets alone, which stand in Assembled. Of the attempts stays what

@@ -3,6 +3,8 @@
 In a conversation of n turns each prompt repeats all before it; as suffixes the trajectory grows with n, not with n².
 """
 
+from bisect import bisect, insort
+from collections import deque
 from collections.abc import Sequence
 
 from headrace.schemas.records import PromptPrefix, Triplet
@@ -40,23 +42,31 @@ def pack_prompts(triplets: Sequence[Triplet]) -> None:
         return
     contexts = [triplet.prompt_token_ids + triplet.response_token_ids for triplet in triplets]
     sizes = [len(context) for context in contexts]
-    alike: dict[bytes, list[int]] = {}  # by their first tokens: triplets that share fewer are of no use to each other
+    # By their first tokens, since triplets that share fewer are of no use to each other: sizes and places in order.
+    alike: dict[bytes, list[tuple[int, int]]] = {}
+    latest: dict[bytes, deque[int]] = {}
     for index, triplet in enumerate(triplets):
         prompt, context = triplet.prompt_token_ids, contexts[index]
         size = len(prompt)
-        earlier = alike.get(prompt[:LEAST_BYTES], []) if size >= LEAST_BYTES else []
         best, source = 0, -1
-        for i in reversed(earlier):
-            if best < sizes[i] <= size and prompt.startswith(contexts[i]):
-                best, source = sizes[i], i
-        if source < 0:
-            for i in reversed(earlier[-LOOK_BACK:]):
-                common = common_tokens(prompt, contexts[i]) * ID_BYTES
-                if common > best:
-                    best, source = common, i
-                if best == size:
+        if size >= LEAST_BYTES and (earlier := alike.get(prompt[:LEAST_BYTES])):
+            for place in range(bisect(earlier, (size, index)) - 1, -1, -1):
+                i = earlier[place][1]
+                if prompt.startswith(contexts[i]):
+                    best, source = sizes[i], i
                     break
-        alike.setdefault(context[:LEAST_BYTES], []).append(index)
+            else:
+                for i in latest[prompt[:LEAST_BYTES]]:
+                    common = common_tokens(prompt, contexts[i]) * ID_BYTES
+                    if common > best:
+                        best, source = common, i
+                    if best == size:
+                        break
+        start = context[:LEAST_BYTES]
+        if start not in alike:
+            alike[start], latest[start] = [], deque(maxlen=LOOK_BACK)
+        insort(alike[start], (len(context), index))
+        latest[start].appendleft(index)
         if best >= LEAST_BYTES:
             triplet.prompt_prefix = PromptPrefix(triplet=source, length=best // ID_BYTES)
             triplet.prompt_token_ids = prompt[best:]

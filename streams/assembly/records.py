@@ -36,7 +36,7 @@ class Positions(msgspec.Struct, frozen=True, gc=False):
         return self.spans >= other.spans and self.rewards >= other.rewards
 
 
-class RolloutRecords(msgspec.Struct):
+class RolloutRecords(msgspec.Struct, gc=False):
     """All that was read of one rollout, duplicates left out: of records with one identity the first wins.
 
     A span's identity is (attempt_id, trace_id, span_id) within the rollout, a reward's is its reward_id. Append times

@@ -26,12 +26,12 @@ def read_tokens(evidence: Evidence) -> tuple[bytes | None, list[CallChoice]]:
     """
     get = evidence.attributes.get
     prompt = one_sequence(get("prompt_token_ids"))
-    if prompt is None:
+    if prompt is None and evidence.has_answer:
         prompt = one_sequence(evidence.provider.get("prompt_token_ids"))
     responses = sequences(get("response_token_ids"))
-    if responses is None:
+    if responses is None and evidence.has_answer:
         responses = sequences(evidence.provider.get("response_token_ids"))
-    if prompt is None:
+    if prompt is None and evidence.has_answer:
         prompt = _response_prompt(evidence)
     if responses is not None:
         choices = [CallChoice(index, tokens) for index, tokens in enumerate(responses)]
@@ -74,7 +74,7 @@ def packed(values: Sequence[Any]) -> bytes | None:
 
 def one_sequence(value: Any) -> bytes | None:
     """A prompt's ids: a list, or a list that holds one list."""
-    ids = read_ids(value)
+    ids = read_ids(value) if value is not None else None
     if ids is None:
         return None
     if ids and isinstance(ids[0], list | tuple):
@@ -149,6 +149,8 @@ def _choices(evidence: Evidence) -> list[CallChoice]:
 
 def _add_logprobs(choices: list[CallChoice], evidence: Evidence) -> None:
     recorded = evidence.attributes.get("logprobs.content")
+    if recorded is None and not evidence.has_answer:
+        return
     if isinstance(recorded, str):
         recorded = read_text(recorded)
     listed = as_list(recorded)

@@ -14,6 +14,7 @@ from headrace.streams.assembly.drop import (
 )
 from headrace.streams.assembly.merge import merge_copies
 from headrace.streams.assembly.messages.read import conversation_json
+from headrace.streams.assembly.names import may_tell_name, own_agent_name
 from headrace.streams.assembly.order import OrderBy, call_order, order_of, place_rewards
 from headrace.streams.assembly.prompts import pack_prompts
 from headrace.streams.assembly.recognise import is_model_call, read_call
@@ -36,27 +37,37 @@ class AttemptCalls:
     def __init__(self, spans: Sequence[LoggedSpan], settings: AssemblySettings) -> None:
         nodes = [Node(span, index) for index, span in enumerate(spans)]
         found: list[Call] = []
+        named = judged = False
         for node in nodes:
+            span = node.span
             call = node.call = read_call(node)
+            if span.llm is None or may_tell_name(span.attributes):
+                node.name = own_agent_name(span.name, node.attributes)
+                named = named or node.name is not None
             if call is not None:
                 found.append(call)
-            else:
-                node.operation = tells_rewards(node.span) and is_reward_operation(node.span.name, node.attributes)
+            elif tells_rewards(span) and is_reward_operation(span.name, node.attributes):
+                node.operation = judged = True
         link_parents(nodes)
-        adopt_floating(nodes)
+        if len(found) < len(nodes) and (named or judged):
+            adopt_floating(nodes)
         calls = merge_copies(found)
         self.duplicates = [copy for call in calls for copy in call.copies if copy is not call.node]
         self.nodes = nodes
         self.by: OrderBy = order_of(nodes)
         if len(calls) > 1 and (self.by is not OrderBy.LOG or self.duplicates):  # else they are in order
             calls.sort(key=lambda call: call_order(call, self.by))
-        for call in calls:
-            for copy in call.copies:
-                copy.call = call
-            call.agent_name = _agent_name(call)
+        if self.duplicates:
+            for call in calls:
+                for copy in call.copies:
+                    copy.call = call
+        if named:
+            for call in calls:
+                call.agent_name = _agent_name(call)
         lost = undelivered_calls(calls)
         for call in calls:
-            judge_call(call, settings, bool(lost) and any(call is other for other in lost))
+            inside = judged and any(map(below_reward_operation, call.copies))
+            judge_call(call, settings, inside, bool(lost) and any(call is other for other in lost))
         self.calls = calls
 
 
@@ -139,6 +150,8 @@ def assemble(
     )
     if settings.conversations:
         trajectory.conversations = conversation_json(kept, read.nodes)
+    for node in read.nodes:
+        node.call = None  # calls and nodes name each other: freed at once, they are no work for the garbage collector
     if facts is not None:
         trajectory.group_id, trajectory.group_size = facts.group_id, facts.group_size
         trajectory.sample_index, trajectory.mode, trajectory.run_id = facts.sample_index, facts.mode, facts.run_id
@@ -154,6 +167,12 @@ def _split(
     chosen = attempt.attempt_id if attempt is not None else None
     ours: list[LoggedSpan] = []
     others: list[LoggedSpan] = []
+    if len(records.started_at) <= 1:
+        only = next(iter(records.started_at), None) or chosen
+        for span in spans:
+            owner = span.record.attempt_id
+            (ours if (only if owner is None else owner) == chosen else others).append(span)
+        return ours, others
     for span in spans:
         owner = span.record.attempt_id
         if owner is None:
@@ -165,8 +184,6 @@ def _split(
 def _under_way(records: RolloutRecords, at: int) -> str | None:
     """The attempt that had started last at an append time; the first one for what came before all."""
     started = records.started_at
-    if len(started) <= 1:
-        return next(iter(started), None)
     before = [attempt_id for attempt_id, start in started.items() if start <= at]
     return before[-1] if before else next(iter(started))
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from headrace.streams.assembly.names import own_agent_name
 from headrace.streams.assembly.values import Node
 
 
 def link_parents(nodes: Sequence[Node]) -> None:
     """Set the parent of every node whose parent's span is there. A parent that was never exported is no parent."""
-    if len(nodes) < 2:
+    if not any(node.span.parent_id for node in nodes):
         return
     by_id = {(node.span.trace_id, node.span.span_id): node for node in nodes}
     for node in nodes:
@@ -24,8 +23,6 @@ def adopt_floating(nodes: Sequence[Node]) -> None:
     Agent frameworks and model libraries trace by different means, so that calls hang below the root, or nowhere,
     though they ran inside an agent or a reward operation. A link that leads to an agent is never overruled by time.
     """
-    if len(nodes) < 3:
-        return
     possible = [node for node in nodes if node.call is None]
     if not possible:
         return
@@ -70,13 +67,11 @@ def _enclosing(node: Node, hosts: Sequence[Node]) -> Node | None:
 
 def nearest_agent_name(node: Node) -> str | None:
     """The agent's name on the nearest of the node and its ancestors."""
-    name = own_agent_name(node.span.name, node.attributes)
-    if name is not None or node.parent is None:
-        return name
+    if node.name is not None or node.parent is None:
+        return node.name
     for ancestor in node.ancestors():
-        name = own_agent_name(ancestor.span.name, ancestor.attributes)
-        if name is not None:
-            return name
+        if ancestor.name is not None:
+            return ancestor.name
     return None
 
 

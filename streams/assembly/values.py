@@ -26,7 +26,7 @@ def span_attributes(span: Span) -> Attributes:
 class Node:
     """A span of the attempt with its place in the log and in the tree."""
 
-    __slots__ = ("_attributes", "at", "call", "index", "operation", "parent", "span")
+    __slots__ = ("_attributes", "at", "call", "index", "name", "operation", "parent", "span")
 
     def __init__(self, logged: LoggedSpan, index: int) -> None:
         self.span = logged.record
@@ -34,6 +34,7 @@ class Node:
         self.index = index  # in the log's order
         self.parent: Node | None = None
         self.call: Call | None = None
+        self.name: str | None = None  # of the agent, where the span itself tells it
         self.operation = False  # it is a reward operation
         self._attributes: Attributes | None = None
 

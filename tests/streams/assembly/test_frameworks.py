@@ -159,3 +159,16 @@ def test_what_a_tool_calls_is_no_copy_of_the_call_that_asked_for_it() -> None:
     assert dropped(*below) == {"no_token_ids": 2}
     below[2].parent_id = "call_llm 1"
     assert dropped(*below) == {"no_token_ids": 1, "duplicate_call": 1}
+
+
+def test_a_call_within_an_agents_span_is_that_agents_though_nothing_links_the_two():
+    agent = traced("planner", {"openinference.span.kind": "AGENT"})
+    agent.end += 20_000_000
+    call = ModelCall(
+        model="policy",
+        response_id="r",
+        prompt_token_ids=pack_int32([1]),
+        choices=[Choice(index=0, response_token_ids=pack_int32([2]), finish_reason="stop")],
+    )
+    answered = traced("chat policy", {}, at=5, source="gateway", llm=call)
+    assert [triplet.agent_name for triplet in assembled(answered, agent).triplets] == ["planner"]
