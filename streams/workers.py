@@ -20,7 +20,7 @@ from headrace.streams.kafka.messages import Message
 from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
-GONE = "gone"
+IDLE, BUSY, GONE = "idle", "busy", "gone"
 MISSED_HEARTBEATS = 3
 GOODBYE_SECONDS = 3.0
 ENGINE = "engine"
@@ -36,7 +36,7 @@ class WorkerAnnouncer:
     """Publishes the WorkerState of this process: at once when it changes, and as a heartbeat.
 
     Use it on the event loop that the producer belongs to, but for `beat`. `counters`, if given, is asked at each
-    heartbeat.
+    heartbeat: a worker is busy if one of them has changed since the heartbeat before, or `running` is not 0.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class WorkerAnnouncer:
             pid=os.getpid(),
             endpoint=endpoint,
             policy=policy,
-            status="idle",
+            status=IDLE,
             version=version("headrace"),
             started_at=now,
             last_heartbeat_at=now,
@@ -86,8 +86,12 @@ class WorkerAnnouncer:
             self._producer.post(self._producer.message(self._now()))
 
     def _now(self, **changes: object) -> WorkerState:
-        counters = self._counters() if self._counters else self.state.counters
-        self.state = msgspec.structs.replace(self.state, **changes, counters=counters, last_heartbeat_at=wall_us())
+        before = self.state
+        counters = self._counters() if self._counters else before.counters
+        if before.status != GONE:
+            works = counters != before.counters or counters.get("running", 0) > 0
+            changes = {"status": BUSY if works else IDLE, **changes}
+        self.state = msgspec.structs.replace(before, **changes, counters=counters, last_heartbeat_at=wall_us())
         return self.state
 
     async def stop(self) -> None:

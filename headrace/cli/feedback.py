@@ -5,11 +5,17 @@ from typing import Annotated
 import typer
 
 from headrace.cli.options import Bootstrap, Json, Prefix, Registry, print_json, settings_of
-from headrace.cli.sources import Database
 
 app = typer.Typer(add_completion=False)
 BROKER_SECONDS = 30.0
 ARRIVAL_SECONDS = 5.0
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        help="The view that knows what --session, --trace and --response mean [HEADRACE_VIEW].",
+    ),
+]
 WORDS = {"true": 1.0, "false": 0.0}
 
 

@@ -34,7 +34,7 @@ def rollout_table(states: list[RolloutState]) -> Any:
             str(len(s.attempts)),
             moment(s.enqueued_at, now),
             moment(s.ended_at, now),
-            f"{error.type}: {error.message}"[:80] if error else "",
+            f"{error.type.rpartition('.')[2]}: {error.message}"[:80] if error else "",
         )
     return table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, cast
 
 import typer
@@ -30,16 +31,19 @@ def create(
 
     Example: headrace topics create --bootstrap 127.0.0.1:9092 --partitions 12
     """
-    from headrace.streams.kafka.admin import create_topics
+    from headrace.streams.kafka.admin import check_topics, create_topics, wanted_topics
 
     settings = settings_of(bootstrap, prefix, partitions=partitions, replication_factor=replication_factor)
     made = create_topics(settings)
     if json:
         print_json({"created": made})
-        return
-    for name in made:
-        print(name)
-    print(f"{len(made)} topics made at {settings.bootstrap}")
+    else:
+        for name in made:
+            print(name)
+        print(f"{len(made)} topics made at {settings.bootstrap}")
+    if len(made) < len(wanted_topics(settings)):
+        for difference in check_topics(settings):
+            print(f"headrace: left as it was: {difference}", file=sys.stderr)
 
 
 @app.command("list")

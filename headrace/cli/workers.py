@@ -40,13 +40,15 @@ def list_(
 
     from headrace.schemas.records import WorkerState
     from headrace.streams.codec import Codec, DecodeError
+    from headrace.streams.kafka.admin import partition_ids
     from headrace.streams.kafka.reading import read_topic
     from headrace.streams.workers import GONE, MISSED_HEARTBEATS
 
     settings = settings_of(bootstrap, prefix, registry_url)
     codec = Codec(settings)
+    topic = settings.topic("workers")
     found: dict[bytes, tuple[WorkerState, float]] = {}
-    for message in read_topic(settings, settings.topic("workers"), [0], client_id="workers-list"):
+    for message in read_topic(settings, topic, partition_ids(settings, topic), client_id="workers-list"):
         key = message.key() or b""
         found.pop(key, None)
         if message.value() is None:

@@ -85,7 +85,10 @@ class Feedbacks:
         if self._view is None:
             if feedback.kind == "rollout":
                 return [Target(feedback.id)]
-            message = f"feedback by {feedback.kind} is looked up in the view, and none is named (HEADRACE_VIEW)"
+            message = (
+                f"feedback by {feedback.kind} is looked up in the view, and none is named: set HEADRACE_VIEW to "
+                "that of `headrace processor view`"
+            )
             raise FeedbackError(NO_VIEW, message, param=f"{feedback.kind}_id")
         deadline = time.monotonic() + self._arrival_seconds
         try:

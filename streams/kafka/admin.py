@@ -91,8 +91,8 @@ def _described(settings: Settings, names: list[str], admin: AdminClient) -> dict
                 continue
             if cause.code() < 0:  # librdkafka's own: nobody was asked
                 raise BrokerUnavailableError(
-                    f"no broker answers at {settings.bootstrap}; start one with `headrace broker`, or set "
-                    "HEADRACE_BOOTSTRAP"
+                    f"no broker answers at {settings.bootstrap}; start one with `headrace broker --port 9092`, or set "
+                    "HEADRACE_BOOTSTRAP to one that runs"
                 ) from error
             raise TopicError(f"{name}: {cause.str()}") from error
     return found

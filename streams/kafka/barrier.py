@@ -90,7 +90,7 @@ def _offsets(
             if not _passes(cause) or time.monotonic() > deadline:
                 raise BrokerUnavailableError(
                     f"no broker tells where {topic}[{partition}] ends ({cause.str()}); `headrace topics create` makes "
-                    "missing topics, `headrace broker` starts a broker, HEADRACE_BOOTSTRAP names another"
+                    "missing topics, `headrace broker --port 9092` starts a broker, HEADRACE_BOOTSTRAP names another"
                 ) from error
         left = list(failed)
         if left:

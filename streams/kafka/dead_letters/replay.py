@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from headrace.schemas.records import LogPosition
 from headrace.streams.errors import FencedError, HeadraceError
-from headrace.streams.kafka.admin import describe
+from headrace.streams.kafka.admin import TopicError, describe, partition_ids
 from headrace.streams.kafka.dead_letters.ledger import MOST_REPLAYS, LetterState, fold, marker_of, replay_of
 from headrace.streams.kafka.dead_letters.letter import Place
 from headrace.streams.kafka.messages import Message, MessageMaker, OutMessage, size_of
@@ -44,9 +44,16 @@ class Replay:
 
 
 def read_letters(settings: Settings, topics: Iterable[str], client_id: str = "dlq") -> Iterator[Message]:
-    """All messages of the dead-letter topics of some topics (full names)."""
+    """All messages of the dead-letter topics of some topics (full names).
+
+    Raises:
+        TopicError: the cluster has none of them.
+    """
     there = describe(settings)
-    names = [name for name in map(dead_letter_topic, topics) if name in there]
+    wanted = [dead_letter_topic(topic) for topic in topics]
+    names = [name for name in wanted if name in there]
+    if not names:
+        raise TopicError(f"{wanted[0]} is missing at {settings.bootstrap}; `headrace topics create` makes it")
     starts = {(name, p): BEGINNING for name in names for p in there[name].partitions}
     return read_to_end(settings, starts, client_id=client_id)
 
@@ -57,6 +64,7 @@ def replay(settings: Settings, topic: str, wanted: Wanted, *, dry_run: bool = Fa
     Yields those that cannot be put back first, then those of each transaction once it is committed.
 
     Raises:
+        TopicError: there is no such topic.
         FencedError: another replay of the topic has begun meanwhile. What was yielded is done.
         SessionLostError: the brokers were away; whether the last transaction is done, the topic says.
     """
@@ -80,7 +88,7 @@ def replay(settings: Settings, topic: str, wanted: Wanted, *, dry_run: bool = Fa
 
 
 def _chosen(settings: Settings, topic: str, wanted: Wanted) -> list[Replay]:
-    partitions = set(describe(settings)[topic].partitions)
+    partitions = set(partition_ids(settings, topic))
     of_chain: Counter[Place] = Counter()
     chosen: list[Replay] = []
     for state in fold(read_letters(settings, [topic])):

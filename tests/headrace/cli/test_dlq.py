@@ -11,6 +11,7 @@ import pytest
 from headrace.schemas.records import Reward
 from headrace.streams.errors import FencedError
 from headrace.streams.kafka import dead_letters
+from headrace.streams.kafka.admin import TopicError
 from headrace.streams.kafka.clients import make_producer
 from headrace.streams.kafka.dead_letters.replay import MOST_LETTERS, replay
 from headrace.streams.kafka.messages import Message, MessageMaker
@@ -132,6 +133,13 @@ def test_list_show_and_count(dlq: Command, settings: Settings, spans: Spans) -> 
     assert dlq("show", f"{topic}/0/99").exit_code == 1
     for arguments in (("spans", "0", "3"), ("spans", "7", "0"), ("nothing", "0", "0")):
         assert dlq("show", *arguments).exit_code == 1
+
+
+@pytest.mark.parametrize("command", ["list", "count", "replay --all", "replay --all --dry-run"])
+def test_a_pipeline_that_is_not_there_is_said(asking: Any, command: str) -> None:
+    done = asking("dlq", *command.split(), "--prefix", "nowhere")
+    assert isinstance(done.exception, TopicError)
+    assert "nowhere.tasks.v1" in str(done.exception)
 
 
 def test_replay_puts_the_record_back_as_it_was_at_most_three_times(dlq: Command, spans: Spans) -> None:

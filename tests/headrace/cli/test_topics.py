@@ -21,6 +21,8 @@ def test_create_makes_what_is_missing_once(kafka: Any, asking_as: Callable[[Sett
     assert settings.topic("tasks") in out["created"]
     assert settings.topic("spans") + ".dlq" in out["created"]
     assert asking.json("topics", "create", "--partitions", "2", "--json") == [{"created": []}]
+    assert asking("topics", "create", "--partitions", "2").stderr == ""
+    assert "2 partitions, the settings say 8" in asking("topics", "create", "--partitions", "8").stderr
     assert asking.json("topics", "check", "--partitions", "2", "--json") == [{"ok": True, "differences": []}]
     rows = {row["topic"]: row for row in asking.json("topics", "list", "--json")}
     assert rows[settings.topic("rollouts")]["partitions"] == 2
