@@ -2,15 +2,16 @@
 
     python tests/bench/trainer_step.py MODEL_DIR [--steps 30] [--groups 8] [--size 16]
 
-CPU milliseconds a step of 128 calls of 24 + 2 tokens: reading the window from Kafka and decoding it, the step itself,
-the checkpoint. The bare loop has its tensors ready: forward pass, clipped policy gradient with an entropy bonus,
-backward pass, clipping and torch's AdamW on every row. The two take turns, so that both see the same machine.
+Median CPU milliseconds of a step of 128 calls of 24 + 2 tokens: reading the window from Kafka and decoding it, the step
+itself, the checkpoint. The bare loop has its tensors ready: forward pass, clipped policy gradient with an entropy
+bonus, backward pass, clipping and torch's AdamW on every row. The two take turns, so that both see the same machine.
 Once with other tokens in each row, once with three different answers a prompt, of which the trainer computes each once.
 """
 
 import argparse
 import gc
 import random
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -110,20 +111,21 @@ def tensors_of(batch: list[Trajectory]) -> tuple[torch.Tensor, torch.Tensor, tor
 
 
 class Phases:
-    """CPU seconds by phase."""
+    """CPU seconds by phase, of each step."""
 
     def __init__(self) -> None:
-        self.spent: dict[str, float] = {}
+        self.spent: list[dict[str, float]] = []
 
     def __call__(self, phase: str, work: Callable[[], T]) -> T:
         started = time.process_time()
         result = work()
-        self.spent[phase] = self.spent.get(phase, 0.0) + time.process_time() - started
+        step = self.spent[-1]
+        step[phase] = step.get(phase, 0.0) + time.process_time() - started
         return result
 
 
 def measure(settings: Settings, args: argparse.Namespace, distinct: int, folder: Path) -> dict[str, float]:
-    """Milliseconds a step, by phase."""
+    """Milliseconds of a median step, by phase."""
     sender = Sender(settings)
     algorithm, bare = Grpo(GrpoSettings(), "policy"), Bare(args.model)
     algorithm.load(args.model)
@@ -147,8 +149,7 @@ def measure(settings: Settings, args: argparse.Namespace, distinct: int, folder:
         batch = window_of(step, args.groups, args.size, distinct)
         sender.send(*batch)
         sender.flush()
-        if step == 1:
-            phases.spent.clear()  # the first one warms up
+        phases.spent.append({})
         groups = phases("read", lambda s=step: read(s))
         phases("step", lambda g=groups: algorithm.train(g, windows))
         phases("read", windows.decisions)
@@ -156,7 +157,8 @@ def measure(settings: Settings, args: argparse.Namespace, distinct: int, folder:
         ready = tensors_of(batch)
         phases("bare", lambda r=ready: bare.step(*r))
     reader.close()
-    return {phase: 1e3 * seconds / args.steps for phase, seconds in phases.spent.items()}
+    counted = phases.spent[1:]  # the first one warms up
+    return {phase: 1e3 * statistics.median(step[phase] for step in counted) for phase in counted[0]}
 
 
 def main() -> None:
