@@ -98,6 +98,8 @@ class AckedProducer:
         self._claiming: set[asyncio.Task[None]] = set()
         self._clients = 1
         self._failed = False
+        self._replacing = False
+        self._handing_over = threading.Lock()  # between a look at `_replacing` and what follows from it
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._poll, name=f"{client_id}-reports", daemon=True)
         self._thread.start()
@@ -213,7 +215,11 @@ class AckedProducer:
             self._reports.append((client, unsent, error, sent))
 
         try:
-            self._hand_over(message, report)
+            with self._handing_over:
+                if self._replacing:
+                    self._again.append(unsent)
+                    return
+                self._hand_over(message, report)
         except BufferError:  # the queue is full: brokers are slow or away, and whoever awaits waits a little longer
             self._loop.call_later(FULL_QUEUE_PAUSE_SECONDS, self._produce, unsent)
         except KafkaException as error:
@@ -248,31 +254,42 @@ class AckedProducer:
                 self._replace()
 
     def _replace(self) -> None:
-        """On the polling thread: a new client, and the last reports of the old one."""
+        """On the polling thread: the last reports of the client that has failed, and a new one.
+
+        It is the loop that goes on with the new one, once it has all that the old one did not send: what is sent
+        meanwhile waits behind that.
+        """
         log.error("%s: the Kafka client has failed for good; going on with a new one", self._client_id)
-        old, self._producer = self._producer, self._make()
-        self._failed = False
-        self._made_at = time.monotonic()
-        self._clients += 1
+        with self._handing_over:
+            self._replacing = True
+        old, new = self._producer, self._make()
         old.purge()
         with suppress(KafkaException):  # it says once more that it has failed
             old.poll(0)
         with suppress(KafkaException):
             old.flush(LAST_REPORTS_SECONDS)
         reports, self._reports = self._reports, []
+        taken = threading.Event()
         self._loop.call_soon_threadsafe(self._wake, reports)
-        self._loop.call_soon_threadsafe(self._send_again)
+        self._loop.call_soon_threadsafe(self._go_on_with, new, taken)
+        while not taken.wait(POLL_SECONDS) and not self._closing.is_set():
+            pass
+
+    def _go_on_with(self, new: Producer, taken: threading.Event) -> None:
+        self._producer = new
+        self._made_at = time.monotonic()
+        self._clients += 1
+        self._failed = self._replacing = False
+        again, self._again = self._again, []
+        for unsent in sorted(again, key=_place):
+            self._produce(unsent)
+        taken.set()
 
     def _give_up(self) -> None:
         """What is not acknowledged has a report all the same."""
         self._producer.purge()
         with suppress(KafkaException):
             self._producer.flush(LAST_REPORTS_SECONDS)
-
-    def _send_again(self) -> None:
-        again, self._again = self._again, []
-        for unsent in sorted(again, key=_place):
-            self._produce(unsent)
 
     def _wake(self, reports: list[Report]) -> None:
         for client, unsent, error, sent in reports:

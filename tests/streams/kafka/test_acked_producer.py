@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import os
 import signal
+import time
 from pathlib import Path
 
 import confluent_kafka
@@ -80,8 +81,12 @@ async def test_a_client_that_has_failed_for_good_is_replaced_and_nothing_is_lost
     await producer.send(reward(0))
     sent = [producer.send(reward(n)) for n in range(1, 500)]
     fail_for_good(producer)
-    sent += [producer.send(reward(n)) for n in range(500, 1000)]
-    await asyncio.wait_for(asyncio.gather(*sent), 30)
+    for n in range(500, 1000):
+        sent.append(producer.send(reward(n)))
+        if n % 100 == 0:  # some come while the client is being replaced, and stand behind those before them
+            await asyncio.sleep(0)
+            time.sleep(0.05)  # noqa: ASYNC251  # the loop is busy, the thread that replaces the client is not
+    await asyncio.wait_for(asyncio.gather(*sent), 60)
     assert producer._clients == 2
     await producer.send(reward(1000))
     codec = Codec(settings)
