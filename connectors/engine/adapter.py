@@ -28,6 +28,7 @@ LORA = "lora"
 """`format` of the Weights record of an adapter."""
 CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."
+MOST_RANK = 1 << 31  # of any matrix there is
 _A, _B = ".lora_A.weight", ".lora_B.weight"
 # What changes the arithmetic of an adapter, and is implemented neither here nor in vLLM.
 _REFUSED = (
@@ -82,12 +83,12 @@ def _scale(uri: str, content: memoryview) -> tuple[int, float]:
     try:
         config = cast("dict[str, Any]", json.loads(bytes(content)))
         kind, rank, alpha = config["peft_type"], int(config["r"]), float(config["lora_alpha"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise CheckpointError("format", f"{CONFIG_FILE} in {uri} is not understood: {error!r}") from error
     odd = [name for name in _REFUSED if config.get(name)]
     if kind != "LORA" or config.get("bias", "none") != "none" or odd:
         raise CheckpointError(LORA, f"{uri} is no plain LoRA adapter: {kind} {', '.join(odd) or 'with biases'}")
-    if rank < 1 or not math.isfinite(alpha):
+    if not 1 <= rank < MOST_RANK or not math.isfinite(alpha):
         raise CheckpointError("format", f"{CONFIG_FILE} in {uri}: rank {rank}, lora_alpha {alpha}")
     return rank, alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
 

@@ -138,7 +138,7 @@ def _parse(name: str, content: memoryview) -> Iterator[tuple[str, TensorBytes]]:
         )
     try:
         header: Any = json.loads(bytes(content[8 : 8 + length]))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError("format", f"{name} has a header that is no JSON: {error}") from error
     if not isinstance(header, dict):
         raise CheckpointError("format", f"{name} has a header that is no object")
@@ -150,7 +150,7 @@ def _parse(name: str, content: memoryview) -> Iterator[tuple[str, TensorBytes]]:
             dtype, shape = str(entry["dtype"]), tuple(int(n) for n in entry["shape"])
             start, end = (int(n) for n in entry["data_offsets"])
             count = _SIZES[dtype]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CheckpointError("format", f"{name}: the entry of {key} is not understood: {entry}") from error
         for extent in shape:
             count *= extent

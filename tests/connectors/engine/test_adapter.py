@@ -95,6 +95,9 @@ def _magnitude(tensors: Tensors) -> None:
         (None, {"peft_type": "IA3"}, "lora"),
         (None, {"r": None}, "format"),
         (None, {"lora_alpha": float("nan")}, "format"),
+        (None, {"lora_alpha": 10**400}, "format"),
+        (None, {"r": 10**400}, "format"),
+        (None, {"r": float("inf")}, "format"),
     ],
 )
 def test_what_is_no_adapter_of_the_model_is_refused(

@@ -114,7 +114,22 @@ def _overlong(content: bytes) -> bytes:
     return struct.pack("<Q", len(raw)) + raw + content[8 + length :]
 
 
-@pytest.mark.parametrize("spoil", [_cut, _empty, _huge_header, _no_json, _list_header, _overlong])
+def _deep_header(content: bytes) -> bytes:
+    del content
+    return (100_000).to_bytes(8, "little") + b"[" * 100_000
+
+
+def _endless(content: bytes) -> bytes:
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    header[KEY]["shape"][0] = float("inf")
+    raw = json.dumps(header).encode()
+    return len(raw).to_bytes(8, "little") + raw + content[8 + length :]
+
+
+@pytest.mark.parametrize(
+    "spoil", [_cut, _empty, _huge_header, _no_json, _list_header, _overlong, _deep_header, _endless]
+)
 def test_files_that_are_not_whole(model_dir: Path, tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
     (tmp_path / FILE).write_bytes(spoil((model_dir / FILE).read_bytes()))
     with pytest.raises(CheckpointError) as error:
