@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from headrace.schemas.records import AttemptState, RolloutState
+from headrace.streams.lifecycle.machine import EXTERNAL
 from headrace.streams.view.source import Fields
 
 
@@ -71,9 +72,14 @@ def trace_of(
     """The trace that records make, in any order.
 
     A reward that names a span stands at the span, one that names an attempt at the attempt, any other at the rollout.
-    Spans without a parent that is there are roots, as are those of a circle of parents.
+    Spans without a parent that is there are roots, as are those of a circle of parents. What outside traffic says of no
+    attempt is of the only one that it has, which the assembler began.
     """
     known = {a.attempt_id: a for a in state.attempts} if state is not None else {}
+    if state is not None and state.origin == EXTERNAL and len(known) == 1:
+        (only,) = known
+        spans = [{**s, "attempt_id": s["attempt_id"] or only} for s in spans]
+        rewards = [{**r, "attempt_id": r["attempt_id"] or only} for r in rewards]
     ids: list[str | None] = list(known)
     for fields in (*spans, *rewards):
         attempt_id = fields["attempt_id"] or None

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from headrace.schemas.records import Span
+from headrace.schemas.records import AttemptState, Span
 from headrace.streams.view import tables
 from headrace.streams.view.fields import fields_of
 from headrace.streams.view.rows import Place, reward_row
@@ -84,3 +84,14 @@ def test_spans_of_attempts_that_lifecycle_does_not_know_are_shown() -> None:
         (None, None, ["x"]),
         ("other", None, ["y"]),
     ]
+
+
+def test_calls_and_feedback_of_outside_traffic_are_of_its_only_attempt() -> None:
+    state = make.rollout(
+        1, origin="external", attempts=[AttemptState(attempt_id="ro-1-1", attempt=1, status="running")]
+    )
+    spans = spans_of(make.span(1, attempt_id=None))
+    rewards = rewards_of(make.reward(1, attempt_id=None, span_id=None))
+    trace = trace_of("ro-1", state, spans, rewards, None)
+    (attempt,) = trace.attempts
+    assert (attempt.attempt_id, attempt.calls, len(attempt.rewards), trace.rewards) == ("ro-1-1", 1, 1, [])
