@@ -26,6 +26,8 @@ def parsed(fields: Any, message: M) -> M:
         return ParseDict({} if fields is None else fields, message, ignore_unknown_fields=True)
     except UNREADABLE as error:
         raise Malformed(str(error)[:500]) from error
+    except SystemError as error:  # the parser's account of a UnicodeEncodeError
+        raise Malformed("the name of a field is no UTF-8") from error
 
 
 def parsed_span(fields: Any) -> OtlpSpan:

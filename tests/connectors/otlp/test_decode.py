@@ -148,6 +148,8 @@ def test_a_malformed_span_is_refused_alone(field: str, value: object):
         {"traceId": TRACE, "spanId": SPAN, "attributes": 5},
         {"traceId": TRACE, "spanId": SPAN, "links": [1]},
         {"traceId": TRACE, "spanId": SPAN, "attributes": [{"key": "k", "value": {"stringValue": "\ud800"}}]},
+        {"traceId": TRACE, "spanId": SPAN, "a name that is no text \ud800": 1},
+        {"traceId": TRACE, "spanId": SPAN, "attributes": [{"\udcff": "k"}]},
     ],
 )
 def test_a_malformed_json_span_is_refused_alone(span: object):
