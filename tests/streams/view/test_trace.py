@@ -24,7 +24,8 @@ def rewards_of(*rewards: Any) -> list[dict[str, Any]]:
 
 
 def step(name: str, parent: str | None = None, start: int = 0, end: int = 10, **changes: Any) -> Span:
-    values = {"trace_id": "t", "span_id": name, "parent_id": parent, "name": name, "llm": None, "attributes": "{}"}
+    values: dict[str, Any] = {"trace_id": "t", "span_id": name, "parent_id": parent, "name": name}
+    values |= {"llm": None, "attributes": "{}"}
     return make.span(1, start=start, end=end, **(values | changes))
 
 
