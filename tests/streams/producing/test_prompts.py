@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headrace.schemas.records import Trajectory, VersionRange
 from headrace.streams.producing import TaskSpec
-from headrace.streams.producing.prompts import PLACE, PROMPT, RECENT, PromptBook, prompt_key
+from headrace.streams.producing.prompts import PLACE, PROMPT, RECENT, Places, PromptBook, prompt_key
 
 SPECS = [TaskSpec(input=f'{{"q":{n}}}') for n in range(3)]
 
@@ -37,6 +37,7 @@ def test_statistics_of_groups_that_have_ended() -> None:
     book.asked({PLACE: "4", PROMPT: prompt_key(SPECS[0].input)})  # another rollout of the group
     book.asked({PLACE: "5", PROMPT: "of a line that is not in the file any more"})
     book.asked({"mine": "1"})
+    book.asked({PLACE: "9" * 5000, PROMPT: prompt_key(SPECS[0].input)})  # no feeder's
     book.take(trajectory("a", 0, 1.0, policy_version=VersionRange(min=1, max=3)))
     assert book[0].groups == 0
     book.take(trajectory("a", 1, None))
@@ -117,3 +118,11 @@ def test_rewards_that_no_sum_holds() -> None:
     assert first.recent[0].rewards == (1.7e308, 1.7e308, -1.7e308)
     assert first.mean == pytest.approx(1.7e308 / 3)
     assert first.variance == float("inf")
+
+
+@given(st.lists(st.integers(0, 5000)))
+def test_places_are_a_set(places: list[int]) -> None:
+    there, found = set[int](), Places()
+    for place in places:
+        assert found.add(place) == (place not in there)
+        there.add(place)
