@@ -166,9 +166,17 @@ def response_messages(response: Mapping[str, Any]) -> list[Message]:
     return []
 
 
+def listed_answer(items: Sequence[Any]) -> list[Message]:
+    """Messages of an answer that is a list: of items, or of whole responses (OpenAI Agents, of a stream)."""
+    responses = [as_mapping(item) for item in items]
+    if all("object" in response and "output" in response for response in responses):
+        return [message for response in responses for message in response_messages(response)]
+    return items_messages(items)
+
+
 def items_messages(items: Sequence[Any]) -> list[Message]:
-    """Items of the Responses API, whole responses, plain chat messages, or bare tool calls as chat messages hold them
-    (CrewAI); what the model said in one turn is one message."""
+    """Items of the Responses API, plain chat messages, or bare tool calls as chat messages hold them (CrewAI); what the
+    model said in one turn is one message."""
     found: list[Message] = []
     for item in items:
         fields = as_mapping(item)
@@ -188,8 +196,6 @@ def items_messages(items: Sequence[Any]) -> list[Message]:
             case _:
                 if "role" in fields:
                     found += _chat_message(fields)
-                elif "output" in fields or "choices" in fields:  # OpenAI Agents list the whole response of a stream
-                    found += response_messages(fields)
     return found
 
 

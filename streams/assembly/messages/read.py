@@ -13,7 +13,7 @@ from headrace.streams.assembly.messages.message import Message, ToolCall, argume
 from headrace.streams.assembly.messages.openai import (
     chat_choices,
     chat_messages,
-    items_messages,
+    listed_answer,
     request_messages,
     response_messages,
     tool_calls,
@@ -107,7 +107,7 @@ def _answered(evidence: Evidence) -> Iterator[list[Message]]:
     yield genai.event_messages(attributes.get("events"))[1]
     yield response_messages(evidence.response)
     if isinstance(value := attributes.get("output.value"), str) and value.startswith("["):
-        yield items_messages(as_list(read_text(value)))
+        yield listed_answer(as_list(read_text(value)))
 
 
 def _calls_below(call: Call, nodes: Sequence[Node]) -> Iterator[ToolCall]:
