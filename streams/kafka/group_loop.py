@@ -13,13 +13,13 @@ from headrace.streams.kafka.clients import make_consumer
 from headrace.streams.kafka.fatal import is_fatal
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.reading import poll_batch
+from headrace.streams.kafka.sessions import run_sessions
 from headrace.streams.kafka.transactional.errors import SessionLostError, cause
 from headrace.streams.settings import Settings
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25
-PAUSE_SECONDS = 1.0  # between a lost session and the next
 FETCH_WAIT_MS = 100
 
 
@@ -78,25 +78,7 @@ class GroupLoop:
         Raises:
             HeadraceError: at the start, or one that is not retriable.
         """
-        told = False
-
-        def assigned() -> None:
-            nonlocal told
-            if not told:
-                told = True
-                ready()
-
-        while not self._stopping.is_set():
-            try:
-                self._run_session(assigned)
-            except HeadraceError as error:
-                if self._stopping.is_set():
-                    return
-                if not error.retriable:
-                    raise
-                log.warning("%s: %s; reading on with a new consumer", self.name, error)
-                self._count("sessions_lost", 1)
-                self._stopping.wait(PAUSE_SECONDS)
+        run_sessions(self.name, self._run_session, self._stopping, ready, lambda: self._count("sessions_lost", 1))
 
     def _run_session(self, assigned: Callable[[], None]) -> None:
         def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -108,6 +90,9 @@ class GroupLoop:
         try:
             while not self._stopping.is_set():
                 self._turn(consumer)
+        except HeadraceError:
+            if not self._stopping.is_set():  # else it is of what the handler has given up
+                raise
         finally:
             consumer.close()
 

@@ -1,20 +1,17 @@
 """The loop around the sessions: a lost one is followed by a new one, which reads on where the database stands."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable
 
 from headrace.streams.errors import HeadraceError
 from headrace.streams.kafka.clock import wall_us
+from headrace.streams.kafka.sessions import run_sessions
 from headrace.streams.settings import Settings
 from headrace.streams.view.pruning import Pruner
 from headrace.streams.view.session import NAME, ViewSession
 from headrace.streams.view.writer import ViewWriter
 
-log = logging.getLogger(__name__)
-
-PAUSE_SECONDS = 1.0  # between a lost session and the next
 PRUNE_SECONDS = 0.1  # of a turn, which is a quarter of a second where nothing comes
 
 
@@ -46,23 +43,14 @@ class ViewLoop:
             ViewError: the database cannot be used as it is.
             BrokerUnavailableError, DatabaseUnavailableError: no answer at the start; later ones are waited for.
         """
-        told = False
-
-        def assigned() -> None:
-            nonlocal told
-            if not told:
-                told = True
-                ready()
-
-        while not self._stopping.is_set():
-            try:
-                self._run_session(assigned)
-            except HeadraceError as error:
-                if not error.retriable or not told:
-                    raise
-                log.warning("%s: %s; reading on with a new consumer", NAME, error)
-                self._count("sessions_lost", 1)
-                self._stopping.wait(PAUSE_SECONDS)
+        run_sessions(
+            NAME,
+            self._run_session,
+            self._stopping,
+            ready,
+            lambda: self._count("sessions_lost", 1),
+            at_start=(HeadraceError,),
+        )
 
     def _run_session(self, assigned: Callable[[], None]) -> None:
         session = ViewSession(self._settings, self._writer, self._worker_id, self._count, assigned)

@@ -1,17 +1,13 @@
 """The loop around the sessions: a lost one is followed by a new one, a fenced process ends."""
 
-import logging
 import threading
 from collections.abc import Callable
 
-from headrace.streams.errors import BrokerUnavailableError, HeadraceError
+from headrace.streams.errors import BrokerUnavailableError
+from headrace.streams.kafka.sessions import run_sessions
 from headrace.streams.kafka.transactional.processor import Processor
 from headrace.streams.kafka.transactional.session import Session
 from headrace.streams.settings import Settings
-
-log = logging.getLogger(__name__)
-
-PAUSE_SECONDS = 1.0  # between a lost session and the next
 
 
 class TransactionalLoop:
@@ -50,23 +46,14 @@ class TransactionalLoop:
             AssignmentError: the group's topics are not assigned together.
             BrokerUnavailableError: there was no broker at the start; later ones are waited for.
         """
-        told = False
-
-        def assigned() -> None:
-            nonlocal told
-            if not told:
-                told = True
-                ready()
-
-        while not self._stopping.is_set():
-            try:
-                self._run_session(assigned)
-            except HeadraceError as error:
-                if not error.retriable or (not told and isinstance(error, BrokerUnavailableError)):
-                    raise
-                log.warning("%s: %s; restoring with new clients", self._processor.name, error)
-                self._processor.count("sessions_lost")
-                self._stopping.wait(PAUSE_SECONDS)
+        run_sessions(
+            self.name,
+            self._run_session,
+            self._stopping,
+            ready,
+            lambda: self._processor.count("sessions_lost"),
+            at_start=(BrokerUnavailableError,),
+        )
 
     def _run_session(self, assigned: Callable[[], None]) -> None:
         session = Session(self._settings, self._processor, self._worker_id, assigned, self._stopping.is_set)
