@@ -182,8 +182,13 @@ class AssemblyProcessor(Processor):
         for memory in self._memories.values():
             if memory.closing:
                 read = Positions(positions["spans", memory.number], positions["rewards", memory.number])
+                far: Positions | None = None
                 for rollout in list(memory.closing.values()):
-                    if self._step(memory, rollout, read, now_ms) is Step.BARRIER:
+                    barrier = rollout.closing.barrier if rollout.closing is not None else None
+                    if barrier is not None and (barrier is far or not read.reaches(barrier)):
+                        far = barrier  # shared by those of a batch: thousands, while a backlog is worked off
+                        self._pending_barrier = True
+                    elif self._step(memory, rollout, read, now_ms) is Step.BARRIER:
                         ask.setdefault(memory.number, []).append(rollout)
         if not ask:
             return

@@ -75,6 +75,8 @@ def pack_prompts(triplets: Sequence[Triplet]) -> None:
 def common_tokens(a: bytes, b: bytes) -> int:
     """How many tokens two packed sequences share at their beginning."""
     low, high = 0, min(len(a), len(b)) // ID_BYTES
+    if a[: high * ID_BYTES] == b[: high * ID_BYTES]:
+        return high
     while low < high:
         middle = (low + high + 1) // 2
         end = middle * ID_BYTES
