@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from difflib import get_close_matches
+from os import environ
 from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import Any, TypeVar
@@ -13,6 +14,8 @@ from pydantic_settings import SettingsError as SourceError
 from headrace.streams.errors import SettingsError
 
 FILE = "headrace.toml"
+ENVIRONMENT = "HEADRACE_"
+NEARLY = 0.85  # of difflib's ratio: a letter or two of a name
 PART_PREFIXES = ("gateway_", "otlp_")  # of settings that one part alone knows
 
 
@@ -26,7 +29,7 @@ class Settings(BaseSettings):
     """What a process needs to join a pipeline, and the contracts of its topics."""
 
     model_config = SettingsConfigDict(
-        env_prefix="HEADRACE_", env_nested_delimiter="__", toml_file=FILE, extra="ignore", frozen=True
+        env_prefix=ENVIRONMENT, env_nested_delimiter="__", toml_file=FILE, extra="ignore", frozen=True
     )
 
     bootstrap: str = "127.0.0.1:9092"
@@ -133,13 +136,23 @@ S = TypeVar("S", bound=Settings)
 
 
 def _refuse_unknown(settings_type: type[Settings]) -> None:
-    """A misspelt name in the file would be ignored, and the command work on the wrong cluster."""
+    """A misspelt name would be ignored, and the command work on the wrong cluster.
+
+    In the environment others may have names of their own that begin with `HEADRACE_`, so only what is nearly the name
+    of a setting is refused there.
+    """
     known = {*settings_type.model_fields, *Settings.model_fields}
     for name in TomlConfigSettingsSource(settings_type, Path(FILE))():
         if name in known or name.startswith(PART_PREFIXES):
             continue
         near = get_close_matches(name, known, 1)
         raise SettingsError(f"{FILE} has no setting {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+    for variable in environ:
+        name = variable.lower().removeprefix(ENVIRONMENT.lower()).partition("__")[0]
+        if not variable.upper().startswith(ENVIRONMENT) or name in known or name.startswith(PART_PREFIXES):
+            continue
+        if near := get_close_matches(name, known, 1, NEARLY):
+            raise SettingsError(f"{variable} is no setting; did you mean {ENVIRONMENT}{near[0].upper()}?")
 
 
 def load_settings(**flags: Any) -> Settings:

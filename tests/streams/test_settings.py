@@ -52,6 +52,16 @@ def test_what_makes_no_sense_is_named(values: dict[str, object], named: str) -> 
     assert "HEADRACE_*" in str(error.value)
 
 
+def test_a_misspelt_name_in_the_environment_is_refused(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for of_others in ("HEADRACE_CACHE", "HEADRACE_TEST_BOOTSTRAP", "HEADRACE_JAVA_HOME", "HEADRACE_MY_OWN"):
+        monkeypatch.setenv(of_others, "x")
+    monkeypatch.setenv("HEADRACE_KAFKA__LINGER", "5")
+    load_settings()
+    monkeypatch.setenv("HEADRACE_BOOTSTRP", "x:1")
+    with pytest.raises(SettingsError, match="HEADRACE_BOOTSTRP is no setting; did you mean HEADRACE_BOOTSTRAP"):
+        load_settings()
+
+
 def test_a_misspelt_name_in_the_file_is_refused(elsewhere: Path) -> None:
     (elsewhere / "headrace.toml").write_text('bootstrp = "x:1"\n')
     with pytest.raises(SettingsError, match="no setting 'bootstrp'; did you mean bootstrap"):
