@@ -89,3 +89,23 @@ def test_a_cut_answer_is_none(data: bytes) -> None:
 def test_what_is_no_answer(data: bytes) -> None:
     with pytest.raises(MalformedAnswerError):
         AnswerReader(LIMIT).feed(data)
+
+
+def test_chunks_that_come_alone_are_counted_and_read_as_others() -> None:
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    reader = AnswerReader(LIMIT)
+    reader.streamed = True
+    taken: list[bytes] = []
+    for piece in (head, b"3\r\nabc\r\n", b"2;x=y\r\nde\r\n", b"2\r\nf", b"g\r\n", b"1\r\nh\r\n1\r\ni\r\n"):
+        assert reader.feed(piece) is None
+        taken.append(reader.take())
+    assert taken == [b"", b"abc", b"de", b"", b"fg", b"hi"]
+    answer = reader.feed(b"0\r\n\r\n")
+    assert answer is not None
+    assert (answer.body, answer.reusable) == (b"", True)
+    reader = AnswerReader(LIMIT)
+    reader.feed(head)
+    for _ in range(LIMIT // 100):
+        assert reader.feed(b"64\r\n" + bytes(100) + b"\r\n") is None
+    with pytest.raises(MalformedAnswerError):
+        reader.feed(b"1\r\na\r\n")
