@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 90.0
 LOOK_SECONDS = 0.1
 T = TypeVar("T")
 

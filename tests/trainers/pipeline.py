@@ -25,7 +25,7 @@ from headrace.trainers.window_settings import WindowSettings
 from tests.trainers.make import POLICY, RUN, trajectory, triplet
 
 GROUP = 4
-WAIT_SECONDS = 40.0
+WAIT_SECONDS = 90.0
 Place = tuple[int, int]
 
 

@@ -28,7 +28,7 @@ from headrace.streams.settings import Settings, load_settings_as
 from tests.connectors.otlp.drawn import START, flat, otlp_json
 
 pytestmark = pytest.mark.kafka
-DEADLINE_SECONDS = 40
+DEADLINE_SECONDS = 90
 
 
 def request_of(*names: str, trace: int = 1) -> ExportTraceServiceRequest:

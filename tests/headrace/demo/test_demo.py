@@ -14,8 +14,8 @@ KEYS = {
     "run_id", "bootstrap", "kafka_version", "task", "engine", "seed", "seconds", "steps", "samples", "reward_first",
     "reward_last", "policy_version", "lost", "trained_twice",
 }  # fmt: skip
-GRACE_SECONDS = 20
-START_SECONDS = 60
+GRACE_SECONDS = 60
+START_SECONDS = 120
 
 
 def left_running(folder: Path) -> list[str]:
@@ -31,10 +31,10 @@ def left_running(folder: Path) -> list[str]:
 @pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.kafka
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_demo_learns_and_loses_nothing(tmp_path: Path) -> None:
     run = subprocess.run(
-        [COMMAND, "demo", "--seed", "1", "--json", "--out", str(tmp_path)], capture_output=True, text=True, timeout=280
+        [COMMAND, "demo", "--seed", "1", "--json", "--out", str(tmp_path)], capture_output=True, text=True, timeout=560
     )
     assert run.returncode == 0, run.stderr[-3000:]
     line = json.loads(run.stdout.splitlines()[-1])
@@ -51,7 +51,6 @@ def test_the_demo_learns_and_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.kafka
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("started", ["broker", "engine"])
 def test_a_signal_leaves_nothing_running(tmp_path: Path, started: str) -> None:
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -35,7 +35,7 @@ def rewards(settings: Settings) -> list[float | None]:
 
 @pytest.mark.kafka
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_a_pipeline_works_brings_back_what_is_killed_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agent.py").write_text(
@@ -70,7 +70,7 @@ def test_a_pipeline_works_brings_back_what_is_killed_and_ends(tmp_path: Path, mo
 
 
 @pytest.mark.kafka
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(300)
 def test_parts_die_with_a_command_that_is_killed(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "pipeline.toml").write_text(
         f'prefix = "{settings.prefix}"\n[kafka]\nbootstrap = "{settings.bootstrap}"\n[gateway]\n'
@@ -84,4 +84,4 @@ def test_parts_die_with_a_command_that_is_killed(settings: Settings, tmp_path: P
         assert said["gateways"] == [gateway["url"]]
     finally:
         put_away(up)
-    until(lambda: not psutil.pid_exists(gateway["pid"]), 20)
+    until(lambda: not psutil.pid_exists(gateway["pid"]))

@@ -60,7 +60,7 @@ async def test_a_call_in_flight_goes_to_another_gateway(gateway, sync: bool, unu
     failover.use_gateways(gateways)
     llm = LLM(dead + PATH, "m")
     calling = asyncio.to_thread(call, llm.client(sync=True)) if sync else call(llm.client(sync=False))
-    answer = await asyncio.wait_for(calling, 20)
+    answer = await asyncio.wait_for(calling, 60)
     assert answer.choices[0].message.content == "7"
     (request,) = requests
     assert request.path == f"{PATH}/chat/completions"

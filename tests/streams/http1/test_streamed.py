@@ -61,7 +61,7 @@ async def test_an_end_without_a_head_is_no_answer() -> None:
     answer = StreamedAnswer(lambda hold: None)
     answer.end()
     with pytest.raises(ConnectionResetError):
-        await asyncio.wait_for(answer.begin(), 1)
+        await asyncio.wait_for(answer.begin(), 60)
 
 
 async def test_a_connection_carries_several_streams() -> None:

@@ -28,7 +28,7 @@ from tests.trainers.pipeline import produce, triplets
 
 GROUP = 4
 AGENTS = ("planner", "coder")
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 90.0
 VOCABULARY = 48
 
 
