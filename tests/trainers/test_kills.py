@@ -16,6 +16,7 @@ import torch
 
 from headrace.streams.settings import Settings
 from headrace.trainers.checkpoint import read_state
+from tests.trainers.outcomes import assert_exact
 from tests.trainers.pipeline import (
     GROUP,
     learnt_undisturbed,
@@ -27,7 +28,6 @@ from tests.trainers.pipeline import (
     training,
     triplets,
 )
-from tests.trainers.test_trainer import assert_exact
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]

@@ -24,6 +24,7 @@ from headrace.trainers.models.lora import LoraSettings, adapter_config, lora_of
 from headrace.trainers.sft.algorithm import Sft
 from headrace.trainers.sft.settings import SftSettings
 from tests.trainers.make import POLICY, RUN
+from tests.trainers.outcomes import published
 from tests.trainers.pipeline import (
     loop,
     produce,
@@ -35,7 +36,6 @@ from tests.trainers.pipeline import (
     undisturbed,
 )
 from tests.trainers.test_learner import rows, same
-from tests.trainers.test_trainer import published
 
 Make = Callable[..., Path]
 LORA = LoraSettings(rank=4, alpha=8, targets=("q_proj", "v_proj", "down_proj"))

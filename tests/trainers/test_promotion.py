@@ -18,8 +18,8 @@ from headrace.trainers.checkpoint import Checkpoints
 from headrace.trainers.promotion.gate import Gate, PromotionRefusedError, Validation, validation_of
 from headrace.trainers.publish import resources_update
 from tests.trainers.make import POLICY, RUN, trajectory
+from tests.trainers.outcomes import published
 from tests.trainers.pipeline import produce
-from tests.trainers.test_trainer import published
 
 Make = Callable[..., Path]
 

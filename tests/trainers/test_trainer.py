@@ -13,12 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-import torch
 from confluent_kafka import ConsumerGroupTopicPartitions
-from safetensors.torch import load_file
 
-from headrace.schemas.records import ResourcesUpdate, TrainingStep, Weights
-from headrace.streams.codec import Codec, DecodeError
+from headrace.streams.codec import DecodeError
 from headrace.streams.errors import EXIT_FENCED, FencedError, SettingsError
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.clients import make_admin, make_producer
@@ -33,6 +30,7 @@ from headrace.trainers.metrics.names import is_fixed, scalars
 from headrace.trainers.models.lora import LoraSettings
 from tests.processes import put_away, ready, start
 from tests.trainers.make import POLICY, RUN
+from tests.trainers.outcomes import assert_exact, published
 from tests.trainers.pipeline import (
     decided,
     loop,
@@ -42,38 +40,12 @@ from tests.trainers.pipeline import (
     trained_at_least,
     training,
     triplets,
-    undisturbed,
     window_settings,
 )
 
 pytestmark = pytest.mark.kafka
 Make = Callable[..., Path]
 ROOT = Path(__file__).parents[2]
-
-
-def published(settings: Settings) -> list[Weights]:
-    codec = Codec(settings)
-    found: list[Weights] = []
-    for message in read_topic(settings, settings.topic("resources"), [0], client_id="test"):
-        update = codec.decode_as(ResourcesUpdate, message.value())
-        found += [w for w in update.resources.values() if isinstance(w, Weights)]
-    return found
-
-
-def assert_exact(settings: Settings, model: Path, arithmetic: GrpoSettings | None = None) -> list[TrainingStep]:
-    """Every trajectory is decided once, and the newest weights are those of an undisturbed run."""
-    log = triplets(settings)
-    manifests, steps = training(settings)
-    assert len(manifests) == 1
-    assert Counter(decided(steps)) == Counter(list(log))
-    expected = undisturbed(model, steps, log, arithmetic)
-    newest = max(published(settings), key=lambda w: w.version)
-    (file,) = Path(newest.uri).glob("*.safetensors")
-    actual = load_file(file)
-    assert actual.keys() == expected.keys()
-    assert all(torch.equal(actual[name], expected[name]) for name in expected)
-    assert [w.version for w in published(settings)] == list(range(len([s for s in steps if s.window.samples]) + 1))
-    return steps
 
 
 def test_windows_are_trained_and_published(settings: Settings, make_model: Make, tmp_path: Path) -> None:

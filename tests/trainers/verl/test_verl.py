@@ -21,6 +21,7 @@ from headrace.trainers.verl.process import VerlProcess
 from headrace.trainers.verl.settings import VerlSettings
 from tests.processes import put_away, ready, start, variables
 from tests.trainers.make import POLICY, RUN
+from tests.trainers.outcomes import published
 from tests.trainers.pipeline import (
     decided,
     produce,
@@ -31,7 +32,6 @@ from tests.trainers.pipeline import (
     triplets,
     window_settings,
 )
-from tests.trainers.test_trainer import published
 from tests.trainers.verl.conftest import OBJECTIVE, left_of
 from tests.waiting import until
 
