@@ -105,7 +105,8 @@ def replay(
         if json_:
             print_json({"survey": found.facts(), "offline": outcome.offline, "cut": list(outcome.cut)})
         else:
-            print("\n".join(found.lines()))
+            lines = found.lines()
+            print("\n".join(lines if found.whole or allow_missing else lines[:1]))  # the error says the rest
 
     def trained(done: Replayed) -> None:
         if json_:
@@ -125,6 +126,7 @@ def replay(
                 "steps": outcome.steps,
                 "samples": outcome.samples,
                 "different": outcome.different,
+                "distance": outcome.distance,
                 "empty": outcome.empty,
                 "otherwise": dict(outcome.otherwise),
                 "ess": outcome.ess,
@@ -140,7 +142,7 @@ def replay(
 
 
 def _facts(done: Replayed) -> dict[str, Any]:
-    own = {"ess": done.ess} if done.ess is not None else {"identical": done.identical}
+    own = {"ess": done.ess} if done.ess is not None else {"identical": done.identical, "distance": done.distance}
     return {"step": done.step, "version": done.version, "samples": done.samples, **own}
 
 
@@ -152,7 +154,9 @@ def _told(done: Replayed) -> str:
         return f"{told} worth {done.ess:.1f} on-policy ones"
     if done.identical is None:
         return f"{told}; the first run's weights are not known any more"
-    return f"{told}, {'the same weights' if done.identical else 'OTHER WEIGHTS'}"
+    if done.identical:
+        return f"{told}, the same weights"
+    return f"{told}, OTHER WEIGHTS" + ("" if done.distance is None else f", apart by {done.distance:.2g} at most")
 
 
 def _said(outcome: Outcome) -> str:
@@ -165,8 +169,9 @@ def _said(outcome: Outcome) -> str:
         )
     if outcome.different:
         why = ", ".join(f"{name} of {n}" for name, n in outcome.otherwise.items())
+        apart = "" if outcome.distance is None else f"; weights differ by {outcome.distance:.2g} at most"
         return (
             f"{len(outcome.different)} of {outcome.steps} steps have other weights, the first is step "
-            f"{outcome.different[0]}" + (f"; trajectories came out otherwise: {why}" if why else "")
+            f"{outcome.different[0]}{apart}" + (f"; trajectories came out otherwise: {why}" if why else "")
         )
     return f"{outcome.steps} steps, and the weights are the same bit for bit"

@@ -37,6 +37,7 @@ def diff(
     there = settings_of(bootstrap, other_prefix or prefix, registry_url)
     from headrace.trainers.replay.beginning import history_of
     from headrace.trainers.replay.diff import manifest_differences, positions_of, step_differences
+    from headrace.trainers.replay.distance import distance
     from headrace.trainers.replay.facts import read_facts
 
     first, second = history_of(settings, run), history_of(there, other)
@@ -46,7 +47,7 @@ def diff(
     facts = None
     if settings.prefix != there.prefix:  # their positions are places in different topics
         facts = read_facts(settings, positions_of(first)), read_facts(there, positions_of(second))
-    steps = list(step_differences(first, second, facts))
+    steps = list(step_differences(first, second, facts, distance))
     differing = [s for s in steps if s["weights"] is False or s["only"]]
     if json_:
         print_json({"manifest": lines, "steps": steps})
@@ -69,7 +70,8 @@ def _said(step: dict[str, Any]) -> str:
     if step["samples"] is False and not how:
         told.append("samples")
     if step["weights"] is False:
-        told.append("weights")
+        apart: float | None = step["distance"]
+        told.append("weights" if apart is None else f"weights by {apart:.2g} at most")
     if step["samples"] is None or step["weights"] is None:
         unknown = [name for name in ("samples", "weights") if step[name] is None]
         told.append(f"{' and '.join(unknown)} not known any more")

@@ -14,6 +14,7 @@ import torch
 from headrace.schemas.records import ParentRun, RunManifest, TrainingStep, Weights
 from headrace.streams.kafka.admin import describe, partition_ids
 from headrace.streams.kafka.clock import wall_us
+from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings
 from headrace.trainers.checkpoint import CheckpointError, State, read_state
 from headrace.trainers.grpo.algorithm import Grpo
@@ -22,6 +23,8 @@ from headrace.trainers.history import History, read_history
 from headrace.trainers.replay.errors import ReplayError
 from headrace.trainers.replay.settings import REPLAY, ReplaySettings
 from headrace.trainers.window_settings import WindowSettings
+
+NAMED = 12  # of the runs that there are
 
 
 def history_of(settings: Settings, run_id: str) -> History:
@@ -33,8 +36,16 @@ def history_of(settings: Settings, run_id: str) -> History:
     partition_ids(settings, settings.topic("training"))
     history = read_history(settings, run_id)
     if history.manifest is None:
-        raise ReplayError(f"the log knows no run {run_id} under prefix {settings.prefix!r}")
+        known = _runs(settings)
+        raise ReplayError(f"the log knows no run {run_id} under prefix {settings.prefix!r}; it has {known}")
     return history
+
+
+def _runs(settings: Settings) -> str:
+    keys = {m.key() for m in read_topic(settings, settings.topic("training"), [0], client_id="replay")}
+    names = sorted(key.decode(errors="replace") for key in keys if key)
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return (", ".join(names[:NAMED]) + more) or "none"
 
 
 def refuse_known(target: Settings, run_id: str) -> None:

@@ -1,7 +1,7 @@
 """Where two runs differ: manifests, windows, weights. Pure."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -44,7 +44,10 @@ def manifest_differences(one: RunManifest, other: RunManifest) -> list[str]:
 
 
 def step_differences(
-    one: History, other: History, facts: tuple[Facts, Facts] | None = None
+    one: History,
+    other: History,
+    facts: tuple[Facts, Facts] | None = None,
+    apart: Callable[[Weights, Weights], float | None] = lambda one, other: None,
 ) -> Iterator[dict[str, Any]]:
     """Each trained step of either run, by its number, and what differs in it.
 
@@ -56,21 +59,26 @@ def step_differences(
     Args:
         facts: of the samples of each run: they are compared by what they are, and the step says how they differ
             (`trajectories`). Without them, by position: of runs that read the same topic.
+        apart: how far from each other weights are that differ (`distance`), as far as their files are still there.
     """
     first, second = _steps(one), _steps(other)
     published = [{w.version: w for w in history.published} for history in (one, other)]
     for number in sorted({*first, *second}):
         a, b = first.get(number), second.get(number)
         if a is None or b is None:
-            yield {"number": number, "only": True, "samples": None, "weights": None, "metrics": [], "trajectories": {}}
+            unknown = dict.fromkeys(("samples", "weights", "distance"))
+            yield {"number": number, "only": True, **unknown, "metrics": [], "trajectories": {}}
             continue
-        weights = [_tensors(known.get(step.policy_version)) for known, step in zip(published, (a, b), strict=True)]
+        x, y = (known.get(step.policy_version) for known, step in zip(published, (a, b), strict=True))
+        sums = _tensors(x), _tensors(y)
+        equal = sums[0] == sums[1] if all(sums) else None
         same, how = _samples(a, b, facts)
         yield {
             "number": number,
             "only": False,
             "samples": same,
-            "weights": weights[0] == weights[1] if all(weights) else None,
+            "weights": equal,
+            "distance": apart(x, y) if x is not None and y is not None and equal is False else None,
             "metrics": sorted(
                 name
                 for name in {*a.metrics, *b.metrics}

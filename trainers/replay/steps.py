@@ -16,6 +16,7 @@ from headrace.trainers.checkpoint import Checkpoints
 from headrace.trainers.groups import At
 from headrace.trainers.grpo.effective import SAMPLES, total_size
 from headrace.trainers.publish import Publisher, resources_update
+from headrace.trainers.replay.distance import distance
 from headrace.trainers.replay.errors import ReplayError
 from headrace.trainers.replay.reader import Recorded
 from headrace.trainers.replay.reassembly import Reassembler, differing
@@ -39,6 +40,7 @@ class Replayed:
     Attributes:
         identical: whether the weights are those of the first run, bit for bit; None where those are not known any more,
             and in an offline run.
+        distance: the largest difference of a weight where they are not, and both are on disk.
         ess: effective number of its samples, of an offline run.
     """
 
@@ -46,6 +48,7 @@ class Replayed:
     version: int
     samples: int
     identical: bool | None = None
+    distance: float | None = None
     ess: float | None = None
 
 
@@ -58,6 +61,7 @@ class Outcome:
         cut: steps that lie across a bound, and were left out.
         empty: steps of an offline run of whose windows nothing is trained.
         different: steps whose weights are not those of the first run.
+        distance: the largest difference of a weight in them, as far as the first run's are on disk.
         otherwise: how many trajectories came out otherwise than recorded, by field, where nothing was to change.
         ess: effective number of all samples of an offline run.
         stopped: it was told to stop before its last step.
@@ -69,6 +73,7 @@ class Outcome:
     samples: int = 0
     empty: list[int] = field(default_factory=list[int])
     different: list[int] = field(default_factory=list[int])
+    distance: float | None = None
     otherwise: Counter[str] = field(default_factory=Counter[str])
     ess: float | None = None
     stopped: bool = False
@@ -205,9 +210,13 @@ class StepTrainer:
             outcome.ess = total_size(self._weights)
             return Replayed(step.step, step.policy_version, len(trained.rewards), ess=trained.metrics[SAMPLES])
         identical = None if first is None else _same(first, weights)
-        if identical is False:
-            outcome.different.append(step.step)
-        return Replayed(step.step, step.policy_version, len(trained.rewards), identical)
+        if first is None or identical:
+            return Replayed(step.step, step.policy_version, len(trained.rewards), identical)
+        outcome.different.append(step.step)
+        apart = distance(first, weights)
+        if apart is not None:
+            outcome.distance = max(apart, outcome.distance or 0.0)
+        return Replayed(step.step, step.policy_version, len(trained.rewards), identical, apart)
 
     def _metrics(self, trained: Trained | None) -> dict[str, float]:
         if trained is None:

@@ -1,13 +1,17 @@
 """Where two runs differ."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import torch
+from safetensors.torch import save_file
 
 from headrace.schemas.records import LogPosition, RunManifest, TrainingStep, Weights, Window
 from headrace.trainers.history import History
 from headrace.trainers.replay.diff import SampleFacts, manifest_differences, step_differences
+from headrace.trainers.replay.distance import distance
 from headrace.trainers.replay.facts import facts_of
 from tests.trainers.make import trajectory
 
@@ -50,13 +54,30 @@ def test_manifests_differ_by_what_can_change_a_result() -> None:
 
 
 def test_steps_are_matched_by_their_number_in_the_run() -> None:
-    found = list(step_differences(history("a", "b", "c"), history("a", "bb", version=7)))
+    found = list(step_differences(history("a", "b", "c"), history("a", "bb", version=7), apart=lambda one, other: 0.5))
     same: dict[str, Any] = {"only": False, "samples": True, "trajectories": {}}
+    unknown = {"samples": None, "weights": None, "distance": None}
     assert found == [
-        {"number": 1, "weights": True, "metrics": [], **same},
-        {"number": 2, "weights": False, "metrics": ["loss"], **same},
-        {"number": 3, "only": True, "samples": None, "weights": None, "metrics": [], "trajectories": {}},
+        {"number": 1, "weights": True, "distance": None, "metrics": [], **same},
+        {"number": 2, "weights": False, "distance": 0.5, "metrics": ["loss"], **same},
+        {"number": 3, "only": True, **unknown, "metrics": [], "trajectories": {}},
     ]
+
+
+def test_distance_is_the_largest_difference_of_a_weight(tmp_path: Path) -> None:
+    def weights(name: str, **tensors: torch.Tensor) -> Weights:
+        (tmp_path / name).mkdir()
+        save_file(tensors, tmp_path / name / "model.safetensors")
+        return Weights(policy="p", version=1, weights_id=name, uri=str(tmp_path / name))
+
+    one = weights("one", a=torch.tensor([1.0, 2.0]), b=torch.tensor([[3.0]]))
+    other = weights("other", a=torch.tensor([1.0, 2.5]), b=torch.tensor([[3.25]]))
+    assert distance(one, one) == 0.0
+    assert distance(one, other) == 0.5
+    assert distance(one, weights("wider", a=torch.zeros(3), b=torch.zeros(1, 1))) is None
+    (tmp_path / "other" / "model.safetensors").write_bytes(b"half")
+    assert distance(one, other) is None
+    assert distance(one, msgspec.structs.replace(one, uri=str(tmp_path / "gone"))) is None
 
 
 def test_samples_of_two_topics_are_compared_by_what_they_are() -> None:

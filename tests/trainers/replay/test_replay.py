@@ -162,7 +162,7 @@ def test_a_run_is_made_again_from_its_spans(settings: Settings, make_model: Make
     outcome, done = replay("end", start=parse_bound(f"step:{STEPS}", "--from"))  # from weights and optimizer on disk
     assert [(d.step, d.identical) for d in done] == [(STEPS, True)]
     assert not outcome.offline
-    with pytest.raises(ReplayError, match="the log knows no run"):
+    with pytest.raises(ReplayError, match=r"the log knows no run no .*; it has run-1"):
         Replay(replay.target("same"), settings, ReplaySettings(run_id="no", checkpoints=tmp_path)).run(print, print)
 
     file = tmp_path / "replayed_rewards.py"
