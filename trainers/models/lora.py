@@ -1,7 +1,7 @@
 """LoRA adapters (arXiv:2106.09685), made by peft, which is imported where a run asks for one and nowhere else."""
 
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -88,7 +88,7 @@ def add_adapter(module: nn.Module, settings: LoraSettings) -> None:
 
 
 @contextmanager
-def without_adapter(module: nn.Module) -> Iterator[None]:
+def without_adapter(module: nn.Module) -> Generator[None]:
     """The model is its base alone, as under peft's `PeftModel.disable_adapter`: no gradient can be taken meanwhile."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
