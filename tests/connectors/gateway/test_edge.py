@@ -134,12 +134,13 @@ async def test_feedback(start_gateway: Any, stub: Any, tmp_path: Path) -> None:
     by_response = {"response_id": answer["id"], "value": 0.5, "name": "tone"}
     status, body, retry_after = await give(by_response)
     assert (status, body["error"]["code"], retry_after) == (404, "unknown_target", "5")
-    waiting = asyncio.create_task(give(by_response))
     span = await gateway.span()
     batch = Batch()
     batch.add("spans", span, Place(0, 0, 1))
     writer = ViewWriter(engine)
     (start,) = writer.positions([("spans", 0)], {"spans": "A"}).values()
+    waiting = asyncio.create_task(give(by_response))
+    await asyncio.sleep(0)
     writer.write(batch, {("spans", 0): (start, 1)})
     status, body, _ = await waiting
     assert (status, [w["rollout_id"] for w in body["written"]]) == (200, [rollout_id])

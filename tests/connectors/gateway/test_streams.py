@@ -201,7 +201,7 @@ async def test_without_a_broker_the_last_event_is_an_error(start_gateway: StartG
         await out.done()
 
     stub.streamer = stream
-    gateway = await start_gateway(gateway_broker_wait=0.5)
+    gateway = await start_gateway(gateway_broker_wait=2)
     await gateway.announce(stub.url)
     async with gateway.streaming() as response:  # connects to the broker
         assert len(await events(response)) == 3
@@ -226,7 +226,7 @@ async def test_a_busy_engine_is_asked_again_when_it_says(gateway: Any, stub: Any
     stub.handler = answer
     assert (await gateway.chat())[0] == 200
     assert len(stub.requests) == 3
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(50):
         status, body, headers = await gateway.chat()
     assert (status, body["error"]["message"]) == (429, "busy")
     assert {name.lower(): value for name, value in headers.items()}["retry-after"] == "100"

@@ -23,7 +23,7 @@ from headrace.streams.settings import Settings
 from tests.processes import Process, put_away, ready, start, variables
 from tests.waiting import eventually
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 90.0
 
 
 class Pipeline:
@@ -136,7 +136,7 @@ def commands(pipeline: Pipeline) -> Iterator[Commands]:
     short = {
         "HEADRACE_PARTITIONS": str(settings.partitions),
         "HEADRACE_HEARTBEAT": "PT1S",
-        "HEADRACE_LEASE": "PT3S",
+        "HEADRACE_LEASE": "PT5S",
     }
 
     def run(*arguments: str, **env: str) -> Process:

@@ -75,7 +75,11 @@ def isolated(pipeline: Any, tmp_path: Path, text: str, **options: Any) -> Any:
 async def test_what_an_agent_does_to_its_process_happens_to_nobody_else(pipeline, tmp_path) -> None:
     pipeline.settings = pipeline.settings.model_copy(update={"max_deliveries": 2})
     inputs = ["exit", "segfault", "hang", "raise", "leak", *range(12)]
-    ids = pipeline.tasks(*inputs, config={"timeout_seconds": 1.5})
+    ids = [
+        *pipeline.tasks(*inputs[:2]),
+        *pipeline.tasks(inputs[2], first=2, config={"timeout_seconds": 1.5}),
+        *pipeline.tasks(*inputs[3:], first=3),
+    ]
     async with isolated(pipeline, tmp_path, SYNC) as runner:
         judges = await pipeline.closed(ids)
         children = psutil.Process().children()
@@ -116,7 +120,7 @@ async def test_a_coroutine_in_a_child_is_cancelled_and_one_that_blocks_is_killed
 ) -> None:
     cleaned = tmp_path / "cleaned"
     monkeypatch.setenv("CLEANED", str(cleaned))
-    ids = pipeline.tasks("wait", "block", 1, config={"timeout_seconds": 0.7})
+    ids = pipeline.tasks("wait", "block", config={"timeout_seconds": 0.7}) + pipeline.tasks(1, first=2)
     async with isolated(pipeline, tmp_path, ASYNC):
         judges = await pipeline.closed(ids)
         await pipeline.until(cleaned.exists)
