@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from headrace.streams.settings import Settings
 
 app = typer.Typer(help="Read and replay dead letters.", no_args_is_help=True, add_completion=False)
-Topic = Annotated[str | None, typer.Option(help="Only of this topic, by its short or full name.")]
+Topic = Annotated[
+    str | None, typer.Option(help="Only of this topic, by its short or full name, or of a Collector's topic.")
+]
 Reason = Annotated[str | None, typer.Option(help="Only with this reason.")]
 EXIT_FAILED = 1
 
@@ -203,8 +205,9 @@ def replay(
 
 
 def _topics(settings: Settings, topic: str | None) -> list[str]:
-    """The full names of topics whose dead letters are meant."""
+    """The full names of topics whose dead letters are meant: of the pipeline, or a Collector's that has some."""
     from headrace.streams.errors import SettingsError
+    from headrace.streams.kafka.admin import describe
     from headrace.streams.topics import TOPICS
 
     every = {name: settings.topic(name) for name in TOPICS}
@@ -213,7 +216,13 @@ def _topics(settings: Settings, topic: str | None) -> list[str]:
     for name, full in every.items():
         if topic in (name, full, _dead(full)):
             return [full]
-    raise SettingsError(f"{topic!r} is no topic of prefix {settings.prefix!r}; there are {', '.join(every)}")
+    source = topic.removesuffix(_dead(""))
+    if describe(settings, names=[_dead(source)]):
+        return [source]
+    raise SettingsError(
+        f"{topic!r} is no topic of prefix {settings.prefix!r}, and {_dead(source)} is none either; there are "
+        + ", ".join(every)
+    )
 
 
 def _dead(topic: str) -> str:

@@ -68,14 +68,17 @@ class Present:
     partitions: dict[int, list[int]]
 
 
-def describe(settings: Settings, admin: AdminClient | None = None) -> dict[str, Present]:
-    """What the cluster has of this pipeline's topics, by name.
+def describe(
+    settings: Settings, admin: AdminClient | None = None, *, names: list[str] | None = None
+) -> dict[str, Present]:
+    """What the cluster has of this pipeline's topics, or of these (full names), by name.
 
     Raises:
         TopicError: the brokers do not tell of one.
         BrokerUnavailableError: no broker answered.
     """
-    return _described(settings, [w.name for w in wanted_topics(settings)], admin or make_admin(settings))
+    wanted = [w.name for w in wanted_topics(settings)] if names is None else names
+    return _described(settings, wanted, admin or make_admin(settings))
 
 
 def _described(settings: Settings, names: list[str], admin: AdminClient) -> dict[str, Present]:

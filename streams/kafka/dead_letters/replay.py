@@ -49,8 +49,8 @@ def read_letters(settings: Settings, topics: Iterable[str], client_id: str = "dl
     Raises:
         TopicError: the cluster has none of them.
     """
-    there = describe(settings)
     wanted = [dead_letter_topic(topic) for topic in topics]
+    there = describe(settings, names=wanted)
     names = [name for name in wanted if name in there]
     if not names:
         raise TopicError(f"{wanted[0]} is missing at {settings.bootstrap}; `headrace topics create` makes it")

@@ -7,12 +7,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import NewTopic
 
 from headrace.schemas.records import Reward
 from headrace.streams.errors import FencedError
 from headrace.streams.kafka import dead_letters
-from headrace.streams.kafka.admin import TopicError
-from headrace.streams.kafka.clients import make_producer
+from headrace.streams.kafka.admin import TopicError, create_dead_letters
+from headrace.streams.kafka.clients import make_admin, make_producer
 from headrace.streams.kafka.dead_letters.replay import MOST_LETTERS, replay
 from headrace.streams.kafka.messages import Message, MessageMaker
 from headrace.streams.kafka.reading import read_topic
@@ -39,9 +40,9 @@ main()
 class Spans:
     """The spans topic and its dead letters."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, topic: str = "") -> None:
         self.settings = settings
-        self.topic = settings.topic("spans")
+        self.topic = topic or settings.topic("spans")
         self._producer = make_producer(settings, "test")
 
     def write(self, value: bytes | None, key: bytes = b"key-\xff", **more: Any) -> None:
@@ -133,6 +134,21 @@ def test_list_show_and_count(dlq: Command, settings: Settings, spans: Spans) -> 
     assert dlq("show", f"{topic}/0/99").exit_code == 1
     for arguments in (("spans", "0", "3"), ("spans", "7", "0"), ("nothing", "0", "0")):
         assert dlq("show", *arguments).exit_code == 1
+
+
+def test_letters_of_a_collectors_topic_are_listed_and_replayed_by_its_name(dlq: Command, settings: Settings) -> None:
+    topic = f"{settings.prefix}_otlp_spans"
+    admin = make_admin(settings)
+    admin.create_topics([NewTopic(topic, 2)])[topic].result()
+    create_dead_letters(settings, topic)
+    collector = Spans(settings, topic)
+    collector.write(b"no otlp")
+    collector.bury(reason="not_otlp")
+    (letter,) = dlq.json("list", "--topic", topic)
+    assert (letter["id"], letter["reason"]) == (f"{topic}/1/0", "not_otlp")
+    assert len(dlq.json("replay", "--id", letter["id"])) == 1
+    assert [m.value() for m in collector.there()] == [b"no otlp"] * 2
+    assert "no_such_topic.dlq" in str(dlq("list", "--topic", "no_such_topic").exception)
 
 
 @pytest.mark.parametrize("command", ["list", "count", "replay --all", "replay --all --dry-run"])
