@@ -3,6 +3,9 @@
 A `complete` end says that all that belongs to the attempt was in the log before it: one barrier (the read-uncommitted
 end of the rollout's partitions of spans and rewards, asked for after the end was read) and no wait. Any other end waits
 `settle_seconds` of log time first, and then for a barrier that brings nothing new.
+
+Of an end that is older than `SKEW_MS` the barrier is where the partitions ended so long after it: what lies beyond was
+not in the log before it, and while a backlog is worked off, no more than that is held in memory.
 """
 
 from enum import Enum
@@ -10,6 +13,10 @@ from enum import Enum
 import msgspec
 
 from headrace.streams.assembly.records import Positions, RolloutRecords
+
+SKEW_MS = 15_000
+"""What was in the log before an end bears no append time later than this after the end's: clocks of brokers differ."""
+SHARED_MS = 5_000  # ends of so many milliseconds share a barrier
 
 
 class Step(Enum):
@@ -39,6 +46,11 @@ class Closing(msgspec.Struct):
     def due_at(self, settle_seconds: float) -> int:
         """Log time in milliseconds from which the rollout can be closed."""
         return self.ended_at if self.complete else self.ended_at + round(settle_seconds * 1000)
+
+    def horizon(self, now: int) -> int | None:
+        """The append time in milliseconds at which the barrier may stand; None where only the log's end will do."""
+        at = (self.ended_at + SKEW_MS) // SHARED_MS * SHARED_MS + SHARED_MS
+        return at if at <= now else None
 
     def step(self, records: RolloutRecords, read: Positions, now: int, settle_seconds: float) -> Step:
         """The next step.

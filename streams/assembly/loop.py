@@ -7,6 +7,7 @@ from functools import partial
 from typing import cast
 
 from headrace.schemas.records import Assembled, AttemptEvent, LogPosition, Record, Reward, Span
+from headrace.streams.assembly.barriers import Horizon, barriers_at
 from headrace.streams.assembly.closed import CLOSED, Assembler, Closed, leave_out, leave_out_all
 from headrace.streams.assembly.closing import Closing, Step
 from headrace.streams.assembly.external import ORIGIN
@@ -177,7 +178,7 @@ class AssemblyProcessor(Processor):
     def advance(self, positions: Mapping[TopicPartitionKey, int], now: int) -> None:
         """Closes what has ended: asks for the barrier once for all that needs one, and looks who has reached it."""
         now_ms = now // 1000
-        ask: dict[int, list[OpenRollout]] = {}
+        ask: dict[Horizon, list[OpenRollout]] = {}
         self._pending_barrier = self._outside.advance(self._memories.values(), positions, now)
         for memory in self._memories.values():
             if memory.closing:
@@ -189,18 +190,15 @@ class AssemblyProcessor(Processor):
                         far = barrier  # shared by those of a batch: thousands, while a backlog is worked off
                         self._pending_barrier = True
                     elif self._step(memory, rollout, read, now_ms) is Step.BARRIER:
-                        ask.setdefault(memory.number, []).append(rollout)
-        if not ask:
-            return
-        ends = self._log.ends([(topic, number) for number in ask for topic in ("spans", "rewards")])
-        for number, rollouts in ask.items():
-            memory = self._memories[number]
-            barrier = Positions(ends["spans", number], ends["rewards", number])
+                        assert rollout.closing is not None
+                        ask.setdefault((memory.number, rollout.closing.horizon(now_ms)), []).append(rollout)
+        for horizon, barrier in barriers_at(self._log, ask).items():
+            number = horizon[0]
             read = Positions(positions["spans", number], positions["rewards", number])
-            for rollout in rollouts:
+            for rollout in ask[horizon]:
                 assert rollout.closing is not None
                 rollout.closing.set_barrier(barrier, rollout.records)
-                self._step(memory, rollout, read, now_ms)
+                self._step(self._memories[number], rollout, read, now_ms)
 
     def _step(self, memory: PartitionMemory, rollout: OpenRollout, read: Positions, now_ms: int) -> Step:
         assert rollout.closing is not None

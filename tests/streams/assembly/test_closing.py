@@ -44,6 +44,13 @@ def test_any_other_end_settles_and_then_needs_a_barrier_that_brings_nothing():
     assert closing.step(records, Positions(1, 0), 6_002, SETTLE) is Step.CLOSE
 
 
+def test_the_barrier_of_an_old_end_stands_a_little_later_than_the_end():
+    closing = Closing.of(ended(complete=True))  # at 1,000
+    assert closing.horizon(19_999) is None
+    assert closing.horizon(20_000) == 20_000
+    assert closing.horizon(10_000_000) == 20_000
+
+
 def test_the_first_of_two_records_with_one_identity_wins():
     records = ended(complete=True)
     assert records.add_span(span("x"), 4, 1)

@@ -307,6 +307,26 @@ def test_a_thousand_open_attempts_are_small():
     assert freed / count < 3_000
 
 
+def test_a_backlog_is_not_held_until_its_end_is_read(pipeline: Pipeline):
+    log = pipeline.log
+    for n in range(600):  # ten minutes
+        log.write(started(f"ro{n}"), span(1, f"ro{n}"), span(2, f"ro{n}"), end(f"ro{n}"))
+        log.now_ms += 996
+    log.write(span(3, "ro0"), reward(1, "ro0"))
+    log.now_ms += 3_600_000
+    held = 0
+    while pipeline.assembler.turn(30):
+        held = max(held, len(pipeline.processor.memories[0].open))
+    assert held < 50
+    trajectories = {t.rollout_id: t for t in pipeline.trajectories if t.rollout_id != "ro0"}
+    assert len(trajectories) == 599
+    assert {len(unpack_offsets(t.source.spans)) for t in trajectories.values() if t.source is not None} == {2}
+    first, revised = [t for t in pipeline.trajectories if t.rollout_id == "ro0"]
+    assert (first.revision, first.final_reward) == (0, None)  # as if the assembler had been there all the time
+    assert (revised.revision, revised.final_reward) == (1, 1.0)
+    assert pipeline.processor.counters["late_after_close"] == 1
+
+
 def test_what_nobody_ever_ended_is_forgotten(pipeline: Pipeline):
     log = pipeline.log
 
