@@ -78,7 +78,8 @@ class Feeder:
         self._group_size = group_size
         self._mode = mode
         self._worker_id = worker_id
-        self._run_group_size: int | None = None
+        self._run_group_size: int | None = None  # of its manifest
+        self._told = False
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -124,6 +125,7 @@ class Feeder:
             self._changed.clear()
             groups = self._room()
             if groups == 0:
+                self._tell_who_is_missing()
                 await self._changed.wait()
                 continue
             specs = self._choose(groups)
@@ -136,6 +138,16 @@ class Feeder:
             if not await self._send(producer, tasks):
                 return
             self.produced += len(tasks)
+
+    def _tell_who_is_missing(self) -> None:
+        if self._run_group_size is None and not self._told:
+            self._told = True
+            log.warning(
+                "run %s is one that no trainer has begun: %d rollouts wait for `headrace trainer ... --run %s`",
+                self._budget.run_id,
+                self.produced,
+                self._budget.run_id,
+            )
 
     def _choose(self, groups: int) -> list[TaskSpec]:
         with self._lock:

@@ -106,10 +106,11 @@ async def test_a_second_start_counts_what_is_there(settings: Settings) -> None:
     assert len(tasks(settings)) == 8
 
 
-async def test_takes_the_bound_from_the_manifest(settings: Settings) -> None:
+async def test_takes_the_bound_from_the_manifest(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     producer = AckedProducer(settings, "test")
     feeder = Feeder(settings, SPECS, "run", group_size=2)
     running = asyncio.create_task(feeder.run())
+    await eventually(lambda: "run run is one that no trainer has begun: 0 rollouts wait" in caplog.text)
     manifest = '{"window": {"groups": 3, "group_size": 2, "max_staleness": 1}}'
     await producer.send(RunManifest(run_id="run", algorithm="grpo", policy="policy", settings=manifest, created_at=0))
     await eventually(lambda: feeder.produced == 12)
