@@ -27,10 +27,12 @@ WAIT_SECONDS = 60.0
 
 def live(given: dict[str, Any], joined: int) -> None:
     """A trainer until it is killed; writes a byte to `joined` when it works."""
+
+    def tell(facts: dict[str, Any]) -> None:
+        os.write(joined, b"j")
+
     settings = load_settings(**given["settings"])
-    loop(settings, Path(given["model"]), Path(given["tmp"])).run(
-        threading.Event(), lambda facts: bool(os.write(joined, b"j"))
-    )
+    loop(settings, Path(given["model"]), Path(given["tmp"])).run(threading.Event(), tell)
 
 
 def life(given: dict[str, Any], rng: random.Random) -> dict[str, Any]:
