@@ -6,12 +6,13 @@ Topics go by their short names here. Tests put a log in memory in its place.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from headrace.streams.errors import BrokerUnavailableError
 from headrace.streams.kafka.admin import partition_ids
 from headrace.streams.kafka.barrier import end_offsets, offsets_at
 from headrace.streams.kafka.clients import make_admin
+from headrace.streams.kafka.group_offsets import GroupOffsets
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.reading import BEGINNING, read_to_end
 from headrace.streams.kafka.rereading import Rereader
@@ -33,6 +34,7 @@ class LogReader:
         self._client_id = client_id
         self._admin = make_admin(settings, client_id)
         self._rereader = Rereader(settings, client_id)
+        self._offsets = GroupOffsets(settings, f"{client_id}-offsets")
 
     def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The read_uncommitted end of each partition as of now.
@@ -98,22 +100,16 @@ class LogReader:
             BrokerUnavailableError: no answer.
         """
         prefix = self._settings.group("")
-        asked = [TopicPartition(self._settings.topic(topic), p) for p in partitions]
-        result: dict[str, dict[int, int]] = {}
+        name = self._settings.topic(topic)
         admin: Any = self._admin
         try:
-            listed = admin.list_consumer_groups(request_timeout=ADMIN_SECONDS)
-            groups = [g.group_id for g in listed.result(ADMIN_SECONDS).valid if g.group_id.startswith(prefix)]
-            for group in groups:
-                request = [ConsumerGroupTopicPartitions(group, asked)]
-                answers = admin.list_consumer_group_offsets(request, request_timeout=ADMIN_SECONDS)
-                answer = answers[group].result(ADMIN_SECONDS)
-                offsets = {tp.partition: tp.offset for tp in answer.topic_partitions if tp.offset >= 0}
-                if offsets:
-                    result[group.removeprefix(prefix)] = offsets
+            listed = admin.list_consumer_groups(request_timeout=ADMIN_SECONDS).result(ADMIN_SECONDS)
         except (KafkaException, TimeoutError) as error:
-            raise BrokerUnavailableError(f"the brokers do not tell what is committed of {topic}: {error}") from error
-        return result
+            raise BrokerUnavailableError(f"the brokers do not tell which groups there are: {error}") from error
+        groups = [g.group_id.removeprefix(prefix) for g in listed.valid if g.group_id.startswith(prefix)]
+        asked = [(name, p) for p in partitions]
+        found = {group: self._offsets.committed(group, asked) for group in groups}
+        return {group: {p: o for (_, p), o in offsets.items()} for group, offsets in found.items() if offsets}
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Deletes the records of partitions below offsets (DeleteRecords, KIP-107).
@@ -132,3 +128,4 @@ class LogReader:
     def close(self) -> None:
         """Lets the clients go."""
         self._rereader.close()
+        self._offsets.close()

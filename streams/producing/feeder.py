@@ -10,18 +10,15 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast
-
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
 from headrace.schemas.records import Record, RolloutState, RunManifest, Task, TrainingStep, Trajectory
 from headrace.streams.codec import Codec, DecodeError
 from headrace.streams.errors import SettingsError
 from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.admin import partition_ids
-from headrace.streams.kafka.clients import make_admin
 from headrace.streams.kafka.clock import wall_us
 from headrace.streams.kafka.follower import TopicFollower
+from headrace.streams.kafka.group_offsets import GroupOffsets
 from headrace.streams.kafka.messages import Message
 from headrace.streams.kafka.reading import BEGINNING, read_to_end
 from headrace.streams.producing.budget import Bound, RunBudget, bound_of, group_size_of
@@ -274,14 +271,12 @@ def tasks_not_taken(settings: Settings) -> list[Task]:
     """The tasks that lifecycle has not committed: their rollouts may not stand on the rollouts topic yet."""
     topic = settings.topic("tasks")
     partitions = partition_ids(settings, topic)
-    admin = make_admin(settings)
-    asked = ConsumerGroupTopicPartitions(settings.group("lifecycle"), [TopicPartition(topic, p) for p in partitions])
-    answers = cast(dict[str, Any], admin.list_consumer_group_offsets([asked]))
-    committed: dict[int, int] = {}
-    for future in answers.values():
-        with suppress(KafkaException):  # the group has never been: nothing is taken
-            committed = {p.partition: p.offset for p in future.result(TIMEOUT_SECONDS).topic_partitions}
-    starts = {(topic, p): max(committed.get(p, 0), 0) or BEGINNING for p in partitions}
+    offsets = GroupOffsets(settings, "feeder-offsets")
+    try:
+        committed = offsets.committed("lifecycle", [(topic, p) for p in partitions])
+    finally:
+        offsets.close()
+    starts = {(topic, p): committed.get((topic, p), BEGINNING) for p in partitions}
     codec = Codec(settings)
     tasks: list[Task] = []
     for message in read_to_end(settings, starts, client_id="feeder-tasks"):

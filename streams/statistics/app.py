@@ -21,6 +21,7 @@ from headrace.streams.kafka.acked_producer import AckedProducer
 from headrace.streams.kafka.admin import GROUPS, partition_ids
 from headrace.streams.kafka.clients import make_admin
 from headrace.streams.kafka.faust_app import RAW, make_faust_app
+from headrace.streams.kafka.group_offsets import GroupOffsets
 from headrace.streams.settings import Settings
 from headrace.streams.statistics.figures import COUNTED, Figures
 from headrace.streams.statistics.lags import group_lags, topic_ends
@@ -75,6 +76,7 @@ class OffsetWatch:
         self._settings = settings
         self._figures = figures
         self._admin = make_admin(settings, "statistics-admin")
+        self._offsets = GroupOffsets(settings, "statistics-offsets")
         self._partitions = [
             (topic, p)
             for topic in map(settings.topic, READ_BY_GROUPS)
@@ -90,8 +92,12 @@ class OffsetWatch:
         groups = [g for g in GROUPS if g != KIND]
         if self._figures.run_id is not None:
             groups.append(f"trainer.{self._figures.run_id}")
-        lags = group_lags(self._admin, self._settings, groups, ends)
+        lags = group_lags(self._offsets, groups, ends)
         self._figures.lags({name.partition(".")[0]: lag for name, lag in lags.items()})
+
+    def close(self) -> None:
+        """Lets the clients go."""
+        self._offsets.close()
 
 
 async def serve(settings: Settings, worker_id: str | None = None, ready: Callable[[str], None] | None = None) -> None:
@@ -128,5 +134,6 @@ async def serve(settings: Settings, worker_id: str | None = None, ready: Callabl
     finally:
         await app.stop()
         folder.cleanup()
+        await asyncio.to_thread(watch.close)
         await announcer.stop()
         await producer.close()

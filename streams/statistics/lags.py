@@ -1,39 +1,28 @@
 """How far consumer groups are behind, and how far topics have come, asked of the brokers."""
 
 from collections.abc import Iterable
-from typing import Any, cast
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from headrace.streams.kafka.barrier import end_offsets
-from headrace.streams.settings import Settings
+from headrace.streams.kafka.group_offsets import GroupOffsets
 
-TIMEOUT_SECONDS = 10.0
 Ends = dict[tuple[str, int], int]
 
 
-def group_lags(admin: AdminClient, settings: Settings, groups: Iterable[str], ends: Ends) -> dict[str, int]:
+def group_lags(offsets: GroupOffsets, groups: Iterable[str], ends: Ends) -> dict[str, int]:
     """Records between what each group has committed and the ends, by the group's short name.
 
     A group that has committed nothing is left out. Partitions without a commit, or not among the ends, do not count.
+
+    Raises:
+        BrokerUnavailableError: no answer.
     """
     lags: dict[str, int] = {}
     for group in groups:
-        asked = ConsumerGroupTopicPartitions(settings.group(group))
-        answers = cast(dict[str, Any], admin.list_consumer_group_offsets([asked]))
-        for future in answers.values():
-            try:
-                positions: list[Any] = future.result(TIMEOUT_SECONDS).topic_partitions
-            except KafkaException:  # there is no such group
-                continue
-            behind = [
-                max(0, ends[p.topic, p.partition] - p.offset)
-                for p in positions
-                if p.offset >= 0 and (p.topic, p.partition) in ends
-            ]
-            if behind:
-                lags[group] = sum(behind)
+        committed = offsets.committed(group, ends)
+        if committed:
+            lags[group] = sum(max(0, ends[at] - offset) for at, offset in committed.items())
     return lags
 
 

@@ -13,13 +13,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions
 
 from headrace.streams.codec import DecodeError
 from headrace.streams.errors import EXIT_FENCED, FencedError, SettingsError
 from headrace.streams.kafka.admin import partition_ids
-from headrace.streams.kafka.clients import make_admin, make_producer
+from headrace.streams.kafka.clients import make_producer
 from headrace.streams.kafka.dead_letters import parse
+from headrace.streams.kafka.group_offsets import GroupOffsets
 from headrace.streams.kafka.reading import read_topic
 from headrace.streams.settings import Settings
 from headrace.streams.topics import dead_letter_topic
@@ -205,12 +205,12 @@ def test_what_cannot_be_read_is_a_dead_letter_and_the_offsets_reach_the_end(
     topic = settings.topic("triplets")
     letters = [parse(m) for m in read_topic(settings, dead_letter_topic(topic), [0], client_id="test")]
     assert [(x.reason, x.value) for x in letters] == [("unknown_framing", b"poison")]
-    group = settings.group(f"trainer.{RUN}")
-    request = [ConsumerGroupTopicPartitions(group)]
-    admin = make_admin(settings)
-    offsets = admin.list_consumer_group_offsets(request)[group].result().topic_partitions
+    offsets = GroupOffsets(settings, "test-offsets")
+    partitions = [(topic, p) for p in partition_ids(settings, topic)]
+    committed = offsets.committed(f"trainer.{RUN}", partitions)
+    offsets.close()
     positions = {p.partition: p.next for p in steps[-1].window.position}
-    assert {tp.partition: tp.offset for tp in offsets} == positions
+    assert {partition: offset for (_, partition), offset in committed.items()} == positions
     assert set(positions) <= set(partition_ids(settings, topic))
     assert all(p.finished == [] for p in steps[-1].window.position)
 

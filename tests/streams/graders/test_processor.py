@@ -13,6 +13,7 @@ from headrace.schemas.records import Reward, Trajectory
 from headrace.streams.graders.app import KIND
 from headrace.streams.kafka.clients import make_admin
 from headrace.streams.kafka.dead_letters import parse
+from headrace.streams.kafka.group_offsets import GroupOffsets
 from headrace.streams.statistics.lags import group_lags, topic_ends
 
 pytestmark = pytest.mark.kafka
@@ -90,8 +91,10 @@ def test_a_killed_grader_loses_no_rollout_and_none_is_graded_twice(
     assert max(again.values()) <= 2  # what was in hand at the kill, or not committed yet
 
     settings, admin = log.settings, make_admin(log.settings)
+    offsets = GroupOffsets(settings, "test-offsets")
     places = [(settings.topic("triplets"), p) for p in range(settings.partitions)]
     group = f"{KIND}.judge"
-    wait_for(lambda: group_lags(admin, settings, [group], topic_ends(admin, places)[0]).get(group) == 0)
+    wait_for(lambda: group_lags(offsets, [group], topic_ends(admin, places)[0]).get(group) == 0)
+    offsets.close()
     second.send_signal(signal.SIGTERM)
     assert second.wait(90) == 0
