@@ -65,12 +65,16 @@ async def test_asyncio_writers(settings: Settings, folder: Path, log: Any) -> No
         off.send(large)
     take_away(folder)
     await asyncio.to_thread(folder.write_text, "no folder")
+    other = Task(rollout_id="other", input=LARGE + "y", enqueued_at=0)
+    with pytest.raises(DeliveryError, match="there is no claim-check store"):  # there was one: it is waited for
+        await producer.send(other)
+    wrong = AckedProducer(settings, "test")
     with pytest.raises(RecordTooLargeError, match="cannot be"):
-        await producer.send(Task(rollout_id="other", input=LARGE + "y", enqueued_at=0))
+        await wrong.send(other)
     gone = AckedProducer(settings.model_copy(update={"claim_check": "http://127.0.0.1:9/claims"}), "test")
     with pytest.raises((DeliveryError, RecordTooLargeError), match="claim-check store"):
         await gone.send(large)
-    for one in (producer, off, gone):
+    for one in (producer, off, wrong, gone):
         await one.close()
 
 
