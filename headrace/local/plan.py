@@ -187,6 +187,7 @@ class _Planner:
                 self._files[path] = "".join(json.dumps(task) + "\n" for task in table.tasks)
                 values["file"] = str(path)
         argv = options.argv(values, given, table.arguments)
+        self._check_code(own, values)
         part = self._part(
             own,
             argv,
@@ -197,6 +198,13 @@ class _Planner:
         )
         restart = table.restart and kind.stage != JOB
         return Planned(part, kind.stage, kind.may_end, restart, table.ends_all, table.ready_seconds)
+
+    def _check_code(self, name: str, options: Mapping[str, Any]) -> None:
+        """Agents, hooks and graders are files of the user's: one that is not there is missed before anything starts."""
+        for key, value in options.items():
+            place = str(value).rpartition(":")[0]
+            if place.endswith(".py") and not (self._base / place).is_file():
+                raise PipelineError(f"{name}.{key}: there is no file {place} in {self._base}")
 
     def _given(self) -> dict[str, Any]:
         return {

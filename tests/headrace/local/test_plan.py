@@ -72,6 +72,7 @@ def test_runners_end_before_what_they_need_and_kafka_ends_last() -> None:
         ({"gateway": {"bootstrap": "x"}}, "gateway.bootstrap: .*the pipeline gives that itself"),
         ({"runner": {}}, "runner: `headrace runner` needs agent"),
         ({"runner": {"agent": "a.py:b", "concurrency": "many"}}, "Invalid value for .--concurrency.: .*valid integer"),
+        ({"runner": {"agent": "a.py:b"}}, "runner.agent: there is no file a.py in "),
         ({"engine": {"kind": "tgi", "model": "m"}}, "engine.kind: 'tgi' is none of builtin, vllm"),
         ({"engine": {"model": "m", "announce": 1}}, "engine.announce: true or false, not 1"),
         ({"feeder": {"tasks": [], "file": "x"}}, "either `file` or `tasks`"),
