@@ -95,6 +95,7 @@ class RewardFunction:
         finally:
             for task in tasks:
                 task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _rewards(self, answer: Any, subject: ReplayedTrajectory) -> list[Reward]:
         if isinstance(answer, Mapping) and answer and self._rules.primary_key is None:
