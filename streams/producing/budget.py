@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from headrace.schemas.records import RunManifest, TrainingStep
-from headrace.streams.ended_ids import HOUR_MS, EndedIds
+from headrace.streams.aged_ids import HOUR_MS, AgedIds
 from headrace.streams.errors import SettingsError
 
 FINISHED = ("goal_reached", "run/finished")
@@ -67,7 +67,7 @@ class RunBudget:
         self.rollouts = 0
         """All rollouts of the run so far."""
         self.decided = 0
-        self._known = EndedIds()
+        self._known = AgedIds()
         self._newest = 0
         self._forgotten = 0  # what is older was forgotten
         self._lock = threading.Lock()

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 
 from headrace.schemas.records import AttemptEvent, Task
-from headrace.streams.ended_ids import EndedIds
+from headrace.streams.aged_ids import AgedIds
 from headrace.streams.ends import EndJudge, Verdict
 from headrace.streams.runner.dispatch.ledger import Ledger
 from headrace.streams.runner.dispatch.values import (
@@ -47,7 +47,7 @@ class Dispatcher:
         self._entries: dict[str, dict[int, Entry]] = {}  # by rollout_id and attempt
         self._judges: dict[str, EndJudge] = {}  # of open rollouts
         self._places: dict[str, int] = {}  # the partition of each judge
-        self._ended: dict[int, EndedIds] = {}
+        self._ended: dict[int, AgedIds] = {}
         self._newest: dict[int, int] = {}  # append time of the newest event of each owned partition
         self._read_to: dict[int, int] = {}  # append time up to which its tasks are fetched
         self._in_hand: dict[int, int] = {}  # started here and not finished, by partition
@@ -68,7 +68,7 @@ class Dispatcher:
         """
         self._ledgers[partition] = Ledger(position)
         self._read_to.pop(partition, None)
-        known = self._ended.setdefault(partition, EndedIds())
+        known = self._ended.setdefault(partition, AgedIds())
         known.add_keys(ended)
         actions: list[Action] = []
         for happened in events:

@@ -1,4 +1,4 @@
-"""Which rollouts have ended: what is kept of them, and what is forgotten."""
+"""Ids that are remembered for an age: what is kept of them, and what is forgotten."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.schemas.records import AttemptEvent, Task, TaskFacts
-from headrace.streams import ended_ids
-from headrace.streams.ended_ids import HOUR_MS, EndedIds
+from headrace.streams import aged_ids
+from headrace.streams.aged_ids import HOUR_MS, AgedIds
 from headrace.streams.runner.dispatch.dispatcher import CAUGHT_UP_MS, Dispatcher
 from headrace.streams.runner.dispatch.values import Happened, Start
 
@@ -19,12 +19,12 @@ AGE = 3 * HOUR_MS
 @pytest.fixture(autouse=True, scope="module")
 def _merge_often() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ended_ids, "MERGE_AT", 4)
+        patch.setattr(aged_ids, "MERGE_AT", 4)
         yield
 
 
 def test_ids_survive_the_merge() -> None:
-    ids = EndedIds()
+    ids = AgedIds()
     ids.add_keys({f"r{i}".encode(): 0 for i in range(150)})
     for i in range(150, 420):
         ids.add(f"r{i}", 0)
@@ -39,7 +39,7 @@ steps = st.lists(st.tuples(st.integers(0, 20) | st.none(), hours), max_size=60)
 
 @given(steps)
 def test_what_ended_in_an_hour_that_is_over_is_forgotten_and_nothing_else(steps: list[tuple[int | None, int]]) -> None:
-    ids, expected = EndedIds(), dict[str, int]()
+    ids, expected = AgedIds(), dict[str, int]()
     for name, hour in steps:
         if name is None:
             ids.forget(hour * HOUR_MS + 1)

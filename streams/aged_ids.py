@@ -1,4 +1,7 @@
-"""Which rollouts have ended: millions of ids in twelve bytes each, for as long as a task may repeat one of them."""
+"""Ids of rollouts that are remembered for an age: millions, in twelve bytes each.
+
+Runners remember so who has ended, for as long as a task may repeat one of them, and feeders who is counted.
+"""
 
 from collections.abc import Mapping
 
@@ -9,8 +12,8 @@ MERGE_AT = 65_536  # recent ids stand in a dict (100 bytes each) until they are 
 HOUR_MS = 3_600_000
 
 
-class EndedIds:
-    """A set of rollout ids with the times of their ends, kept as 64-bit hashes and hours.
+class AgedIds:
+    """A set of rollout ids with a time of each, kept as 64-bit hashes and hours.
 
     Python's hash of bytes is SipHash with a key of this process: 64 bits, and nobody outside can make two ids meet.
     Times are log time in milliseconds.
@@ -22,7 +25,7 @@ class EndedIds:
         self._recent: dict[int, int] = {}
 
     def add(self, rollout_id: str, at: int) -> None:
-        """Remembers an id whose rollout ended at a time; of two times the later counts."""
+        """Remembers an id of a time; of two times the later counts."""
         self._add(hash(rollout_id.encode()), at)
 
     def add_key(self, key: bytes, at: int) -> None:
@@ -30,7 +33,7 @@ class EndedIds:
         self._add(hash(key), at)
 
     def add_keys(self, keys: Mapping[bytes, int]) -> None:
-        """Remembers ids as they stand in the keys of messages, with their ends."""
+        """As `add_key`, of many ids with their times."""
         for key, at in keys.items():
             self._add(hash(key), at)
 
@@ -40,7 +43,7 @@ class EndedIds:
             self._merge()
 
     def forget(self, before: int) -> None:
-        """Forgets what ended in an hour that was over at a time."""
+        """Forgets what is of an hour that was over at a time."""
         hour = before // HOUR_MS
         self._recent = {number: at for number, at in self._recent.items() if at >= hour}
         kept = self._hours >= max(0, hour)
